@@ -1,0 +1,1 @@
+"""Who builds a step. One file per builder; none of them knows which target it serves."""

@@ -1,0 +1,83 @@
+"""What every name in a spec stood for on the day it was resolved: images/<target>.lock.json.
+
+Canonical JSON; `digest` covers all the rest, so a hand edit is noticed (exit 3).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vega_image.model import Model
+from vega_image.spec import Name, Sha256
+
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class ReleaseFile(Model):
+    """A suite's signed Release file, as it was when the lock was made."""
+
+    suite: Name
+    date: int = Field(description="its Date, seconds since 1970")
+    valid_until: int | None = Field(default=None, description="its Valid-Until, or null")
+    sha256: Sha256
+    expired_accepted: bool = Field(
+        default=False, description="it was past Valid-Until and the spec accepted that"
+    )
+
+
+class PackageFile(Model):
+    """One .deb: `pool_path` is relative to the mirror's base."""
+
+    package: Name
+    version: str
+    architecture: Name
+    suite: Name
+    pool_path: str = Field(pattern=r"^pool/(?!.*\.\.)[^\0]+$")
+    size: int = Field(gt=0)
+    sha256: Sha256
+
+
+class LockedDebian(Model):
+    """A Debian source, resolved; packages are sorted by name."""
+
+    kind: Literal["debian"]
+    releases: tuple[ReleaseFile, ...]
+    packages: tuple[PackageFile, ...]
+
+
+class LockedArchive(Model):
+    """A file from an address; `sha256` is null while nobody could fetch it."""
+
+    kind: Literal["archive"]
+    url: str
+    size: int | None
+    sha256: Sha256 | None
+
+
+class LockedGit(Model):
+    """A commit; `tree_sha256` is the digest of its `git archive`, null while unresolved."""
+
+    kind: Literal["git"]
+    url: str
+    commit: str
+    size: int | None = None
+    tree_sha256: Sha256 | None
+
+
+LockedSource = Annotated[
+    LockedDebian | LockedArchive | LockedGit, Field(discriminator="kind")
+]
+
+
+class Lock(Model):
+    """One target's lock. `tools` holds versions that decide bytes, e.g. `libzstd: 1.5.7`."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    target: Name
+    spec_digest: Digest
+    epoch: int
+    tools: dict[str, str]
+    sources: dict[Name, LockedSource]
+    digest: Digest

@@ -1,0 +1,199 @@
+"""What a user asks for: images/<target>.yaml as values. Nothing here reads a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from vega_image.model import Model
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*$", max_length=100)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+RootPath = Annotated[
+    str, StringConstraints(pattern=r"^(?!.*(^|/)\.\.?(/|$))[^/\0][^\0]*[^/\0]$|^[^/\0.]$")
+]
+
+
+class TargetKind(StrEnum):
+    """The shape of what is handed over."""
+
+    OCI = "oci"
+
+
+class Pin(Model):
+    """One apt preference stanza."""
+
+    packages: tuple[str, ...] = Field(description="package or `src:` names, as in apt pins")
+    pin: str = Field(description="e.g. `version 7.2.4*` or `release a=experimental`")
+    priority: int
+
+
+class DebianSource(Model):
+    """Packages of Debian suites, resolved by apt and locked file by file."""
+
+    kind: Literal["debian"]
+    suites: tuple[Name, ...] = Field(min_length=1)
+    components: tuple[Name, ...] = ("main",)
+    architecture: Name = "amd64"
+    packages: frozenset[Name] = Field(min_length=1, description="what apt is asked for")
+    essential: bool = Field(default=False, description="add Debian's essential packages")
+    pins: tuple[Pin, ...] = ()
+    accept_expired_release: bool = Field(
+        default=False, description="go on with a Release file past its Valid-Until; recorded"
+    )
+
+
+class ArchiveSource(Model):
+    """One file from an address."""
+
+    kind: Literal["archive"]
+    url: str
+    size: int = Field(gt=0, description="bytes")
+    sha256: Sha256
+
+
+class GitSource(Model):
+    """One commit of a repository."""
+
+    kind: Literal["git"]
+    url: str
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+
+
+Source = Annotated[DebianSource | ArchiveSource | GitSource, Field(discriminator="kind")]
+
+
+class User(Model):
+    """A line of /etc/passwd and its group of the same name and number."""
+
+    name: Name
+    uid: int = Field(ge=0, le=65534)
+    home: str = "/"
+
+
+class RootMethod(StrEnum):
+    """How package content becomes a tree."""
+
+    EXTRACT = "extract"
+    INSTALL = "install"
+
+
+class Root(Model):
+    """The package content of the image."""
+
+    source: Name = Field(description="a `debian` source of this spec")
+    method: RootMethod = RootMethod.EXTRACT
+    omit: dict[Name, str] = Field(
+        default_factory=dict, description="packages of the closure left out: name -> why"
+    )
+    exclude: tuple[str, ...] = Field(
+        default=(), description="globs of paths left out, matched against `usr/...`; `*` crosses /"
+    )
+    include: tuple[str, ...] = Field(default=(), description="globs kept in spite of `exclude`")
+    links: dict[RootPath, str] = Field(
+        default_factory=dict, description="symlinks to add: path -> target"
+    )
+    users: tuple[User, ...] = ()
+    files: dict[RootPath, str] = Field(
+        default_factory=dict, description="small text files to add: path -> content"
+    )
+
+
+class Stage(Model):
+    """One stage run by an engine: a recipe of templates/stages/ and its options."""
+
+    name: Name
+    recipe: Name
+    options: dict[str, str] = Field(default_factory=dict)
+    sources: tuple[Name, ...] = Field(default=(), description="sources placed in its context")
+
+
+class Slim(Model):
+    """Which GPU architectures stay in device code."""
+
+    keep: tuple[Name, ...] = Field(min_length=1)
+
+
+class Census(Model):
+    """What the device code of the finished tree must show."""
+
+    arch: Name = "gfx906"
+    libraries: tuple[str, ...] = Field(
+        default=(), description="globs; each must match a library with code for `arch`"
+    )
+    kernel_files: dict[str, int] = Field(
+        default_factory=dict, description="glob -> least number of files that must match"
+    )
+
+
+class Layer(Model):
+    """One layer: the packages it holds, or `rest: true` for whatever no other one names."""
+
+    name: Name
+    packages: tuple[str, ...] = Field(default=(), description="globs of owners")
+    rest: bool = False
+
+
+class Codec(StrEnum):
+    """How layers are compressed."""
+
+    ZSTD = "zstd"
+    GZIP = "gzip"
+
+
+class Compression(Model):
+    """Fixed, so that a rebuild gives the same bytes."""
+
+    codec: Codec = Codec.ZSTD
+    level: int = Field(default=9, ge=1, le=22)
+    window_log: int | None = Field(default=None, ge=17, le=27)
+
+
+class ImageConfig(Model):
+    """The OCI image configuration."""
+
+    user: str
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    workdir: str = "/"
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Serve(Model):
+    """How `run` starts the image's server; carried in a label, so an image explains itself."""
+
+    protocol: Literal["llama-server"]
+    socket: str = Field(description="unix socket inside the container")
+    model: str = Field(description="where the model is mounted")
+    args: tuple[str, ...] = ()
+    gpu_args: tuple[str, ...] = Field(description="added with the GPU; must forbid a fall-back")
+    cpu_args: tuple[str, ...] = Field(description="added under --cpu")
+    gpu_device: str = Field(description="the name the server gives the GPU, e.g. ROCm0")
+
+
+class Target(Model):
+    """One file under images/."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: Name
+    kind: TargetKind
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]*$")]
+    title: str
+    description: str
+    gpu: Name = "gfx906"
+    epoch: int | None = Field(
+        default=None, ge=0, description="seconds since 1970; default: date of the Release file"
+    )
+    licenses: str
+    sources: dict[Name, Source]
+    root: Root
+    stages: tuple[Stage, ...] = ()
+    slim: Slim | None = None
+    census: Census | None = None
+    layers: tuple[Layer, ...] = Field(min_length=1)
+    compression: Compression = Compression()
+    image: ImageConfig
+    serve: Serve | None = None
