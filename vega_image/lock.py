@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vega_image.model import Model
-from vega_image.spec import Name, Sha256
+from vega_image.spec import Name, RootPath, Sha256
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
@@ -34,7 +34,7 @@ class PackageFile(Model):
     version: str
     architecture: Name
     suite: Name
-    pool_path: str = Field(pattern=r"^pool/(?!.*\.\.)[^\0]+$")
+    pool_path: RootPath
     size: int = Field(gt=0)
     sha256: Sha256
 

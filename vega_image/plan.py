@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from vega_image.digest import Json
+from vega_image.digest import Json, digest
+from vega_image.lock import Lock
+from vega_image.model import Model
+from vega_image.spec import Stage, Target
 
 
 class StepKind(StrEnum):
@@ -30,3 +33,111 @@ class Step:
     parent: str | None
     options: Json = field(default=None)
     inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A step before it has an id: what it is made from, and by which bytes of code or recipe."""
+
+    name: str
+    kind: StepKind
+    maker: str
+    options: Json
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_plan(
+    target: Target, lock: Lock, *, makers: Mapping[StepKind, str], recipes: Mapping[str, str]
+) -> tuple[Step, ...]:
+    """Chain the steps.
+
+    `makers` are digests of the code for each kind, `recipes` of each stage recipe's bytes. An
+    id covers the parent's id, maker, options, only the locked inputs that this step reads,
+    GPU and epoch: another label must not extract ROCm again.
+    """
+    steps: list[Step] = []
+    parent: str | None = None
+    for part in _parts(target, lock, makers, recipes):
+        step_id = digest(
+            {
+                "parent": parent,
+                "kind": part.kind.value,
+                "name": part.name,
+                "maker": part.maker,
+                "options": part.options,
+                "inputs": part.inputs,
+                "gpu": target.gpu,
+                "epoch": lock.epoch,
+            }
+        )
+        steps.append(
+            Step(
+                id=step_id,
+                name=part.name,
+                kind=part.kind,
+                parent=parent,
+                options=part.options,
+                inputs=part.inputs,
+            )
+        )
+        parent = step_id
+    return tuple(steps)
+
+
+def _parts(
+    target: Target, lock: Lock, makers: Mapping[StepKind, str], recipes: Mapping[str, str]
+) -> Iterator[Part]:
+    source = target.root.source
+    yield Part(
+        name="root",
+        kind=StepKind.ROOT,
+        maker=makers[StepKind.ROOT],
+        options=_json(target.root, only={"method", "omit", "exclude", "include", "links"}),
+        inputs={source: digest(_json(lock.sources[source]))},
+    )
+    for stage in target.stages:
+        yield _stage_part(stage, lock, maker=makers[StepKind.STAGE] + recipes[stage.recipe])
+    if target.slim:
+        maker = makers[StepKind.SLIM]
+        yield Part(name="slim", kind=StepKind.SLIM, maker=maker, options=_json(target.slim))
+    if target.census:
+        options: Json = {"census": _json(target.census), "env": target.image.env}
+        maker = makers[StepKind.CENSUS]
+        yield Part(name="census", kind=StepKind.CENSUS, maker=maker, options=options)
+    yield Part(
+        name="layers",
+        kind=StepKind.LAYERS,
+        maker=makers[StepKind.LAYERS],
+        options={
+            "root": _json(target.root),
+            "layers": [_json(layer) for layer in target.layers],
+        },
+        inputs={"lock": lock.digest},
+    )
+    yield Part(
+        name="image",
+        kind=StepKind.IMAGE,
+        maker=makers[StepKind.IMAGE],
+        options=_json(target, drop={"sources", "root", "stages", "slim", "census", "layers"}),
+        inputs={"lock": lock.digest, **{f"tool:{k}": v for k, v in lock.tools.items()}},
+    )
+
+
+def _stage_part(stage: Stage, lock: Lock, *, maker: str) -> Part:
+    inputs = {name: digest(_json(lock.sources[name])) for name in stage.sources}
+    return Part(
+        name=stage.name,
+        kind=StepKind.STAGE,
+        maker=maker,
+        options=_json(stage),
+        inputs=inputs,
+    )
+
+
+def _json(
+    value: Model, *, only: set[str] | None = None, drop: set[str] | None = None
+) -> dict[str, Json]:
+    encoded: dict[str, Json] = value.model_dump(
+        mode="json", by_alias=True, include=only, exclude=drop
+    )
+    return encoded

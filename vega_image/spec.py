@@ -5,15 +5,23 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from vega_image.model import Model
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*$", max_length=100)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-RootPath = Annotated[
-    str, StringConstraints(pattern=r"^(?!.*(^|/)\.\.?(/|$))[^/\0][^\0]*[^/\0]$|^[^/\0.]$")
-]
+
+
+def _relative(path: str) -> str:
+    parts = path.split("/")
+    if "\0" in path or any(part in {"", ".", ".."} for part in parts):
+        msg = "a path inside the image is relative, without `.`, `..` or double slashes"
+        raise ValueError(msg)
+    return path
+
+
+RootPath = Annotated[str, AfterValidator(_relative)]
 
 
 class TargetKind(StrEnum):

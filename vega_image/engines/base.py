@@ -13,11 +13,15 @@ from vega_image.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """Something a step produced: `digest` is a store object of type `media_type`."""
+    """Something a step produced: `digest` is a store object of type `media_type`.
+
+    `needs` are the objects it points to; while one of them is missing, the step is unbuilt.
+    """
 
     step: str
     digest: str
     media_type: str
+    needs: tuple[str, ...] = ()
 
 
 TREE = "application/vnd.vega-image.tree.v1+json"
@@ -31,7 +35,8 @@ class Work:
     """What a step may use: the store, its parent's artifact, its rendered files, a scratch folder.
 
     `files` are the exact bytes rendered for the step (a stage's Dockerfile and scripts);
-    `log` takes lines for the stage's log file, `progress` (done, total) in bytes or items.
+    `log` takes lines for the stage's log file at `log_path`, `progress` (done, total) in bytes
+    or items.
     """
 
     store: Store
@@ -41,6 +46,7 @@ class Work:
     epoch: int
     log: Callable[[str], None]
     progress: Callable[[int, int], None]
+    log_path: Path | None = None
 
 
 class Engine(Protocol):

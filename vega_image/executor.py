@@ -1,0 +1,166 @@
+"""The loop: fetch what is missing, find or build each step, record what was made.
+
+It owns the clock, the scratch folder and the step logs. It does not know what a step does:
+each kind has an engine, and `--dry-run` is this same loop with the fake one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from vega_image.digest import hex_of
+from vega_image.engines.base import Artifact, Engine, Work
+from vega_image.plan import Step, StepKind
+from vega_image.store import Store, disk_errors
+
+STEPS = "steps"
+
+
+class Listener(Protocol):
+    """Hears how the build goes; the console is one."""
+
+    def step_started(self, step: Step, index: int, count: int) -> None:
+        """Hear that a step is being built."""
+
+    def step_done(self, step: Step, *, cached: bool, seconds: float) -> None:
+        """Hear that a step's artifact is there."""
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        """Hear how far the current work is, in bytes or items."""
+
+    def line(self, text: str) -> None:
+        """Hear one line of a stage's output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A step and what it gave."""
+
+    step: Step
+    artifact: Artifact
+    cached: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Everything one build needs, decided before it starts."""
+
+    target: str
+    plan: Sequence[Step]
+    engines: Callable[[StepKind], Engine]
+    files: Mapping[str, Mapping[str, bytes]]
+    store: Store
+    epoch: int
+    log_dir: Path
+    fetch: Callable[[Sequence[Step]], None]
+
+
+def execute(job: Job, listener: Listener, *, until: str | None = None) -> list[Done]:
+    """Build the steps that the store does not hold, in order.
+
+    Two builds of one target on one store take turns: the second finds what the first made.
+    """
+    results: list[Done] = []
+    with job.store.locked(f"build-{job.target}"):
+        missing = [step for step in job.plan if find(job.store, step) is None]
+        first = next((i for i, s in enumerate(job.plan) if s in missing), len(job.plan))
+        job.fetch(job.plan[first:])
+        for index, step in enumerate(job.plan):
+            parent = results[-1].artifact if results else None
+            results.append(_one(job, listener, parent, index))
+            if step.name == until:
+                break
+    return results
+
+
+def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> Done:
+    step = job.plan[index]
+    found = find(job.store, step)
+    if found:
+        listener.step_done(step, cached=True, seconds=0.0)
+        return Done(step=step, artifact=found, cached=True, seconds=0.0)
+    listener.step_started(step, index, len(job.plan))
+    began = time.monotonic()
+    log_path = job.log_dir / f"{job.target}-{step.name}.log"
+    with _scratch(job.store) as scratch, _log(log_path, listener) as log:
+        work = Work(
+            store=job.store,
+            parent=parent,
+            files=job.files.get(step.name, {}),
+            scratch=scratch,
+            epoch=job.epoch,
+            log=log,
+            log_path=log_path,
+            progress=lambda done, total: listener.progress(step.name, done, total),
+        )
+        artifact = job.engines(step.kind).build(step, work)
+    seconds = time.monotonic() - began
+    record(job.store, step, artifact, seconds=seconds)
+    listener.step_done(step, cached=False, seconds=seconds)
+    return Done(step=step, artifact=artifact, cached=False, seconds=seconds)
+
+
+def find(store: Store, step: Step) -> Artifact | None:
+    """Return the artifact of a step built before, if it is still in the store."""
+    row = cast("dict[str, Any] | None", store.get_ref(STEPS, hex_of(step.id)))
+    if row is None or not store.has(row["digest"]):
+        return None
+    if not all(store.has(needed) for needed in row["needs"]):
+        return None
+    return Artifact(step=step.id, digest=row["digest"], media_type=row["media_type"])
+
+
+def record(store: Store, step: Step, artifact: Artifact, *, seconds: float) -> None:
+    """Remember a finished step: an atomic write, the last act of building it."""
+    store.set_ref(
+        STEPS,
+        hex_of(step.id),
+        {
+            "name": step.name,
+            "kind": step.kind.value,
+            "digest": artifact.digest,
+            "media_type": artifact.media_type,
+            "needs": list(artifact.needs),
+            "seconds": round(seconds, 3),
+        },
+    )
+
+
+def seconds_before(store: Store, name: str) -> float | None:
+    """How long a step of this name took the last time it was really built here, in seconds."""
+    rows = (cast("dict[str, Any] | None", store.get_ref(STEPS, ref)) for ref in store.refs(STEPS))
+    times = [row["seconds"] for row in rows if row and row["name"] == name]
+    return max(times, default=None)
+
+
+@contextmanager
+def _scratch(store: Store) -> Iterator[Path]:
+    with disk_errors(store.tmp):
+        path = Path(tempfile.mkdtemp(dir=store.tmp, prefix="step-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _log(path: Path, listener: Listener) -> Iterator[Callable[[str], None]]:
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("w", encoding="utf-8")
+
+    def write(text: str) -> None:
+        handle.write(text + "\n")
+        handle.flush()
+        listener.line(text)
+
+    with handle:
+        yield write

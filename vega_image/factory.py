@@ -1,0 +1,144 @@
+"""Find and read the factory: images/, templates/ and what else is text beside the code.
+
+A factory is a folder with `images/`: the one given by -C, the current folder or a parent of
+it, or the copy inside the installed package.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vega_image.digest import digest, digest_bytes
+from vega_image.errors import LockError, UsageError
+from vega_image.plan import StepKind
+from vega_image.spec import Target
+from vega_image.specfile import check_references, decode_target
+
+PACKAGE = Path(__file__).parent
+MODULES: Mapping[StepKind, tuple[str, ...]] = {
+    StepKind.ROOT: ("rootfs",),
+    StepKind.STAGE: ("rootfs",),
+    StepKind.SLIM: ("codeobjects",),
+    StepKind.CENSUS: ("codeobjects",),
+    StepKind.LAYERS: ("rootfs", "oci"),
+    StepKind.IMAGE: ("oci",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One folder of templates/stages/: file name -> exact bytes."""
+
+    name: str
+    files: Mapping[str, bytes]
+
+    @property
+    def digest(self) -> str:
+        """What the recipe's bytes are."""
+        return digest({name: digest_bytes(data) for name, data in self.files.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """Where the texts are."""
+
+    root: Path
+
+    @classmethod
+    def find(cls, given: Path | None, *, cwd: Path) -> Factory:
+        """Find the factory; raises UsageError NO_FACTORY when -C names none."""
+        if given is not None:
+            if (given / "images").is_dir():
+                return cls(given)
+            msg = f"{given}: no folder images/ here"
+            raise UsageError("NO_FACTORY", msg, at=str(given), hint="vega-image -C DIR targets")
+        for folder in (cwd, *cwd.parents):
+            if (folder / "images").is_dir() and (folder / "templates" / "stages").is_dir():
+                return cls(folder)
+        beside = PACKAGE.parent
+        return cls(beside if (beside / "images").is_dir() else PACKAGE / "factory_data")
+
+    def names(self) -> list[str]:
+        """All targets, sorted."""
+        return sorted(path.stem for path in (self.root / "images").glob("*.yaml"))
+
+    def spec_path(self, name: str) -> Path:
+        """Where the spec of a target lies."""
+        return self.root / "images" / f"{name}.yaml"
+
+    def lock_path(self, name: str) -> Path:
+        """Where the lock of a target lies or would lie."""
+        return self.root / "images" / f"{name}.lock.json"
+
+    def target(self, name: str) -> Target:
+        """Read and check a spec.
+
+        Raises UsageError: UNKNOWN_TARGET (with a guess), SPEC_INVALID, SPEC_NOT_YAML.
+        """
+        known = self.names()
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            guess = f"; did you mean {close[0]!r}?" if close else ""
+            msg = f"no target {name!r} in {self.root / 'images'}{guess}"
+            raise UsageError("UNKNOWN_TARGET", msg, hint="vega-image targets", at=name)
+        path = self.spec_path(name)
+        at = f"images/{path.name}"
+        target = decode_target(_text(path), at=at)
+        if target.name != name:
+            msg = f"{at}: name: is {target.name!r}, but the file is called {path.name}"
+            raise UsageError("SPEC_INVALID", msg, at=at, hint=f"name: {name}")
+        check_references(target, at=at, recipes=self.recipe_names())
+        return target
+
+    def lock_text(self, name: str) -> bytes:
+        """Read the bytes of a lock; raises LockError LOCK_MISSING."""
+        path = self.lock_path(name)
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            msg = f"images/{path.name}: there is no lock for {name}"
+            hint = f"vega-image lock {name}"
+            raise LockError("LOCK_MISSING", msg, hint=hint, at=f"images/{path.name}") from None
+
+    def recipe_names(self) -> list[str]:
+        """All stage recipes, sorted."""
+        return sorted(p.parent.name for p in self.root.glob("templates/stages/*/recipe.yaml"))
+
+    def recipe(self, name: str) -> Recipe:
+        """Read the files of a recipe, all of them."""
+        folder = self.root / "templates" / "stages" / name
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        return Recipe(name, {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths})
+
+    def template(self, path: str) -> str:
+        """Read a template by its path under templates/, from here or from the package."""
+        here = self.root / "templates" / path
+        return _text(here if here.is_file() else _shipped() / "templates" / path)
+
+    def makers(self) -> dict[StepKind, str]:
+        """Digest of the code that makes each kind of step: new code never reuses old results."""
+        return {kind: _code_digest(names) for kind, names in MODULES.items()}
+
+
+def _shipped() -> Path:
+    beside = PACKAGE.parent
+    return beside if (beside / "templates").is_dir() else PACKAGE / "factory_data"
+
+
+def _code_digest(names: tuple[str, ...]) -> str:
+    files = sorted(path for name in names for path in (PACKAGE / name).rglob("*.py"))
+    return digest({p.relative_to(PACKAGE).as_posix(): digest_bytes(p.read_bytes()) for p in files})
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        msg = f"{path.name}: not UTF-8 text at byte {error.start}"
+        raise UsageError("SPEC_NOT_YAML", msg, at=str(path)) from None
+    except OSError as error:
+        msg = f"{path}: {error.strerror}"
+        raise UsageError("UNREADABLE", msg, at=str(path)) from None

@@ -1,0 +1,226 @@
+"""images/<target>.yaml as text -> Target; every complaint at once, with line, path and a guess."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from vega_image.errors import UsageError
+from vega_image.spec import Target
+
+Loc = tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One thing wrong with a spec: where (line from 1, dotted path) and what."""
+
+    line: int
+    path: str
+    message: str
+
+
+def decode_target(text: str, *, at: str) -> Target:
+    """Read a spec; raises UsageError SPEC_INVALID listing everything that is wrong with it."""
+    node = _compose(text, at)
+    complaints = list(_duplicate_keys(node, ()))
+    if not complaints:
+        try:
+            return Target.model_validate_json(json.dumps(_value(node, at)))
+        except ValidationError as error:
+            complaints = _complaints(node, error)
+    raise _refusal(complaints, at)
+
+
+def check_references(target: Target, *, at: str, recipes: Sequence[str]) -> None:
+    """Refuse names that point nowhere; raises UsageError SPEC_INVALID with all of them."""
+    complaints = [Complaint(0, path, message) for path, message in _dangling(target, recipes)]
+    if complaints:
+        raise _refusal(complaints, at)
+
+
+def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    source = target.sources.get(target.root.source)
+    if source is None or source.kind != "debian":
+        name = target.root.source
+        yield "root.source", f"no debian source called {name!r}{_guess(name, target.sources)}"
+    for index, stage in enumerate(target.stages):
+        if stage.recipe not in recipes:
+            yield (
+                f"stages.{index}.recipe",
+                f"no recipe {stage.recipe!r} in templates/stages{_guess(stage.recipe, recipes)}",
+            )
+        for name in stage.sources:
+            if name not in target.sources:
+                yield f"stages.{index}.sources", f"no source {name!r}{_guess(name, target.sources)}"
+    rest = [layer.name for layer in target.layers if layer.rest]
+    if len(rest) != 1:
+        yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
+    if len({layer.name for layer in target.layers}) != len(target.layers):
+        yield "layers", "two layers have the same name"
+    if target.slim and target.gpu not in target.slim.keep:
+        yield "slim.keep", f"does not keep {target.gpu!r}, the GPU this image is for"
+
+
+def _compose(text: str, at: str) -> yaml.Node:
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        problem = getattr(error, "problem", None) or "not YAML"
+        msg = f"{at}:{line}: not YAML: {problem}"
+        raise UsageError("SPEC_NOT_YAML", msg, at=f"{at}:{line}") from None
+    if not isinstance(node, yaml.MappingNode):
+        msg = f"{at}: a spec is a table of `key: value`"
+        raise UsageError("SPEC_NOT_YAML", msg, at=at)
+    return node
+
+
+def _value(node: yaml.Node, at: str) -> object:
+    try:
+        return _constructed(node)
+    except (yaml.YAMLError, ValueError) as error:
+        msg = f"{at}: {error}"
+        raise UsageError("SPEC_NOT_YAML", msg, at=at) from None
+
+
+def _constructed(node: yaml.Node) -> object:
+    """Dates stay text: a version such as 2026-11-30 is not a point in time."""
+    if isinstance(node, yaml.MappingNode):
+        return {str(_constructed(key)): _constructed(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_constructed(item) for item in node.value]
+    if node.tag == "tag:yaml.org,2002:timestamp":
+        return node.value
+    loader = yaml.SafeLoader("")
+    try:
+        return loader.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+    finally:
+        loader.dispose()
+
+
+def _duplicate_keys(node: yaml.Node, path: Loc) -> Iterator[Complaint]:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _duplicate_keys(item, (*path, index))
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            here = (*path, name)
+            if name in seen:
+                yield Complaint(_line(key), _dotted(here), "this key is there twice")
+            seen.add(name)
+            yield from _duplicate_keys(value, here)
+
+
+def _complaints(root: yaml.Node, error: ValidationError) -> list[Complaint]:
+    """Drop what pydantic says of a list only because one of its items was refused."""
+    found = [dict(item) for item in error.errors()]
+    inner = {item["loc"][: len(item["loc"]) - 1] for item in found}
+    short = [i for i in found if i["type"] == "too_short" and _within(i["loc"], inner)]
+    return [_complaint(root, item) for item in found if item not in short]
+
+
+def _within(loc: Loc, deeper: set[Loc]) -> bool:
+    return any(other[: len(loc)] == loc and len(other) > len(loc) for other in deeper)
+
+
+def _complaint(root: yaml.Node, error: dict[str, Any]) -> Complaint:
+    loc = cast("Loc", error["loc"])
+    found, path = _walk(root, loc)
+    message = str(error["msg"])
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        message = f"no such key{_guess(str(path[-1]), known)}"
+    elif error["type"] == "missing":
+        message = "missing"
+    return Complaint(_line(found), _dotted(path), message)
+
+
+def _walk(root: yaml.Node, loc: Loc) -> tuple[yaml.Node, Loc]:
+    """Follow pydantic's location; steps that name a union member are not in the text."""
+    node, path = root, list[int | str]()
+    for step in loc:
+        if isinstance(node, yaml.MappingNode):
+            match = [(k, v) for k, v in node.value if str(k.value) == str(step)]
+            if match:
+                key, node = match[0]
+                path.append(step)
+                if isinstance(node, yaml.ScalarNode) or not node.value:
+                    node = key
+            elif step != loc[-1]:
+                continue
+            else:
+                path.append(step)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            if step < len(node.value):
+                node = node.value[step]
+            path.append(step)
+    return node, tuple(path)
+
+
+def _known_keys(path: Loc) -> list[str]:
+    kinds: list[Any] = [Target]
+    for step in path:
+        found: list[Any] = []
+        for kind in kinds:
+            found += _children(kind, step)
+        kinds = found
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return sorted(
+        {field.alias or name for m in models for name, field in m.model_fields.items()}
+    )
+
+
+def _children(kind: Any, step: int | str) -> list[Any]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(str(step))
+        return _members(field.annotation) if field else []
+    arguments = getattr(kind, "__args__", ())
+    return [member for argument in arguments for member in _members(argument)]
+
+
+def _members(annotation: Any) -> list[Any]:
+    inner = getattr(annotation, "__origin__", None)
+    if hasattr(annotation, "__metadata__"):
+        return _members(inner)
+    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
+        return [annotation]
+    if inner in (dict, tuple, list, frozenset):
+        return [annotation]
+    arguments = getattr(annotation, "__args__", ())
+    return [member for argument in arguments for member in _members(argument)]
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _dotted(path: Loc) -> str:
+    return ".".join(str(step) for step in path)
+
+
+def _guess(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _refusal(complaints: Sequence[Complaint], at: str) -> UsageError:
+    ordered = sorted(complaints, key=lambda item: (item.line, item.path))
+    lines = [
+        f"{at}:{item.line}: {item.path}: {item.message}"
+        if item.line
+        else f"{at}: {item.path}: {item.message}"
+        for item in ordered
+    ]
+    first = ordered[0]
+    hint = "vega-image targets --schema prints every key a spec may have"
+    return UsageError("SPEC_INVALID", "\n".join(lines), hint=hint, at=f"{at}:{first.line}")
