@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vega_image.model import Model
-from vega_image.spec import Name, RootPath, Sha256
+from vega_image.spec import Name, RootPath, Sha256, Source
 
+PoolPath = Annotated[RootPath, Field(pattern=r"^pool/[!-~]+$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
@@ -31,10 +32,10 @@ class PackageFile(Model):
     """One .deb: `pool_path` is relative to the mirror's base."""
 
     package: Name
-    version: str
+    version: str = Field(pattern=r"^[0-9A-Za-z.+:~-]+$")
     architecture: Name
     suite: Name
-    pool_path: RootPath
+    pool_path: PoolPath
     size: int = Field(gt=0)
     sha256: Sha256
 
@@ -66,18 +67,20 @@ class LockedGit(Model):
     tree_sha256: Sha256 | None
 
 
-LockedSource = Annotated[
-    LockedDebian | LockedArchive | LockedGit, Field(discriminator="kind")
-]
+LockedSource = Annotated[LockedDebian | LockedArchive | LockedGit, Field(discriminator="kind")]
 
 
 class Lock(Model):
-    """One target's lock. `tools` holds versions that decide bytes, e.g. `libzstd: 1.5.7`."""
+    """One target's lock. `tools` holds versions that decide bytes, e.g. `libzstd: 1.5.7`.
+
+    `asked` is the spec's `sources` as they were, so that a stale lock can say what changed.
+    """
 
     schema_version: Literal[1] = Field(alias="schema")
     target: Name
-    spec_digest: Digest
+    spec_digest: Digest = Field(description="of what the spec asked for: sources and epoch")
     epoch: int
     tools: dict[str, str]
+    asked: dict[Name, Source] = Field(default_factory=dict)
     sources: dict[Name, LockedSource]
     digest: Digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, PlainSerializer, StringConstraints
 
 from vega_image.model import Model
 
@@ -22,6 +22,7 @@ def _relative(path: str) -> str:
 
 
 RootPath = Annotated[str, AfterValidator(_relative)]
+Names = Annotated[frozenset[Name], PlainSerializer(sorted, list[str], when_used="json")]
 
 
 class TargetKind(StrEnum):
@@ -45,7 +46,7 @@ class DebianSource(Model):
     suites: tuple[Name, ...] = Field(min_length=1)
     components: tuple[Name, ...] = ("main",)
     architecture: Name = "amd64"
-    packages: frozenset[Name] = Field(min_length=1, description="what apt is asked for")
+    packages: Names = Field(min_length=1, description="what apt is asked for")
     essential: bool = Field(default=False, description="add Debian's essential packages")
     pins: tuple[Pin, ...] = ()
     accept_expired_release: bool = Field(
@@ -97,7 +98,8 @@ class Root(Model):
         default_factory=dict, description="packages of the closure left out: name -> why"
     )
     exclude: tuple[str, ...] = Field(
-        default=(), description="globs of paths left out, matched against `usr/...`; `*` crosses /"
+        default=(),
+        description="globs of paths left out, matched against `usr/...`; `*` crosses /",
     )
     include: tuple[str, ...] = Field(default=(), description="globs kept in spite of `exclude`")
     links: dict[RootPath, str] = Field(

@@ -1,0 +1,1 @@
+"""Where bytes come from: each kind of source is resolved once, locked, then fetched exactly."""
