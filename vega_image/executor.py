@@ -103,7 +103,7 @@ def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> D
         )
         artifact = job.engines(step.kind).build(step, work)
     seconds = time.monotonic() - began
-    record(job.store, step, artifact, seconds=seconds)
+    record(job, step, artifact, seconds=seconds)
     listener.step_done(step, cached=False, seconds=seconds)
     return Done(step=step, artifact=artifact, cached=False, seconds=seconds)
 
@@ -118,12 +118,13 @@ def find(store: Store, step: Step) -> Artifact | None:
     return Artifact(step=step.id, digest=row["digest"], media_type=row["media_type"])
 
 
-def record(store: Store, step: Step, artifact: Artifact, *, seconds: float) -> None:
+def record(job: Job, step: Step, artifact: Artifact, *, seconds: float) -> None:
     """Remember a finished step: an atomic write, the last act of building it."""
-    store.set_ref(
+    job.store.set_ref(
         STEPS,
         hex_of(step.id),
         {
+            "target": job.target,
             "name": step.name,
             "kind": step.kind.value,
             "digest": artifact.digest,
@@ -135,10 +136,20 @@ def record(store: Store, step: Step, artifact: Artifact, *, seconds: float) -> N
 
 
 def seconds_before(store: Store, name: str) -> float | None:
-    """How long a step of this name took the last time it was really built here, in seconds."""
-    rows = (cast("dict[str, Any] | None", store.get_ref(STEPS, ref)) for ref in store.refs(STEPS))
-    times = [row["seconds"] for row in rows if row and row["name"] == name]
-    return max(times, default=None)
+    """How long a step of this name took at most when it was built here, in seconds."""
+    return max((row["seconds"] for row in _rows(store) if row["name"] == name), default=None)
+
+
+def names_built(store: Store) -> frozenset[str]:
+    """Names of the steps that were ever built in this store."""
+    return frozenset(row["name"] for row in _rows(store))
+
+
+def _rows(store: Store) -> Iterator[dict[str, Any]]:
+    for name in store.refs(STEPS):
+        row = cast("dict[str, Any] | None", store.get_ref(STEPS, name))
+        if row is not None:
+            yield row
 
 
 @contextmanager

@@ -130,7 +130,9 @@ def _shipped() -> Path:
 
 def _code_digest(names: tuple[str, ...]) -> str:
     files = sorted(path for name in names for path in (PACKAGE / name).rglob("*.py"))
-    return digest({p.relative_to(PACKAGE).as_posix(): digest_bytes(p.read_bytes()) for p in files})
+    return digest(
+        {p.relative_to(PACKAGE).as_posix(): digest_bytes(p.read_bytes()) for p in files}
+    )
 
 
 def _text(path: Path) -> str:

@@ -58,7 +58,10 @@ def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str
             )
         for name in stage.sources:
             if name not in target.sources:
-                yield f"stages.{index}.sources", f"no source {name!r}{_guess(name, target.sources)}"
+                yield (
+                    f"stages.{index}.sources",
+                    f"no source {name!r}{_guess(name, target.sources)}",
+                )
     rest = [layer.name for layer in target.layers if layer.rest]
     if len(rest) != 1:
         yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
@@ -101,7 +104,7 @@ def _constructed(node: yaml.Node) -> object:
         return node.value
     loader = yaml.SafeLoader("")
     try:
-        return loader.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+        return loader.construct_object(node, deep=True)
     finally:
         loader.dispose()
 
@@ -123,13 +126,13 @@ def _duplicate_keys(node: yaml.Node, path: Loc) -> Iterator[Complaint]:
 
 def _complaints(root: yaml.Node, error: ValidationError) -> list[Complaint]:
     """Drop what pydantic says of a list only because one of its items was refused."""
-    found = [dict(item) for item in error.errors()]
-    inner = {item["loc"][: len(item["loc"]) - 1] for item in found}
-    short = [i for i in found if i["type"] == "too_short" and _within(i["loc"], inner)]
+    found = [cast("dict[str, Any]", item) for item in error.errors()]
+    places = [cast("Loc", item["loc"]) for item in found]
+    short = [i for i in found if i["type"] == "too_short" and _within(i["loc"], places)]
     return [_complaint(root, item) for item in found if item not in short]
 
 
-def _within(loc: Loc, deeper: set[Loc]) -> bool:
+def _within(loc: Loc, deeper: Sequence[Loc]) -> bool:
     return any(other[: len(loc)] == loc and len(other) > len(loc) for other in deeper)
 
 

@@ -32,11 +32,12 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a step may use: the store, its parent's artifact, its rendered files, a scratch folder.
+    """What a step may use.
 
-    `files` are the exact bytes rendered for the step (a stage's Dockerfile and scripts);
-    `log` takes lines for the stage's log file at `log_path`, `progress` (done, total) in bytes
-    or items.
+    `parent` is what the step before made. `files` are the exact bytes rendered for the step
+    (a stage's Dockerfile and scripts), `objects` further files of its context: path -> store
+    digest. `log` takes lines for the stage's log file at `log_path`, `progress` (done, total)
+    in bytes or items.
     """
 
     store: Store
@@ -47,6 +48,7 @@ class Work:
     log: Callable[[str], None]
     progress: Callable[[int, int], None]
     log_path: Path | None = None
+    objects: Mapping[str, str] = field(default_factory=dict)
 
 
 class Engine(Protocol):

@@ -1,0 +1,104 @@
+"""The command line: words in, one exit code out. The only place that ends the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from vega_image import __version__
+from vega_image.errors import UsageError, VegaError
+
+INTERRUPTED = 130
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    epilog="Exit codes, words and files: docs/architecture.md.",
+)
+@click.version_option(__version__, prog_name="vega-image")
+@click.option("-C", "--directory", "folder", metavar="DIR", help="Factory folder.")
+@click.pass_context
+def cli(context: click.Context, folder: str | None) -> None:
+    """Build AI images for the AMD Radeon VII (gfx906) that prove themselves on the card.
+
+    TARGET is a file of images/; REF is TARGET, name:tag, name@sha256:... or oci:DIR.
+    """
+    if folder is not None:
+        context.default_map = {name: {"directory": folder} for name in cli.commands}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one word and exit; every VegaError becomes its exit code here and nowhere else."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(_run(words))
+
+
+def _run(words: list[str]) -> int:
+    try:
+        result = cli.main(args=words, prog_name="vega-image", standalone_mode=False)
+    except click.exceptions.Abort:
+        return _report(None, words)
+    except click.ClickException as error:
+        return _report(_usage(error), words)
+    except VegaError as error:
+        return _report(error, words)
+    except KeyboardInterrupt:
+        return _report(None, words)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`| head`); the interpreter must not flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no bare traceback
+        return _report(_bug(error), words)
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: VegaError | None, words: list[str]) -> int:
+    from vega_image.console import Console, Level  # noqa: PLC0415 - only when it ends badly
+
+    if error is None:
+        sys.stderr.write("\ninterrupted; the next run goes on from here\n")
+        return INTERRUPTED
+    if "--debug" in words:
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exception(error.__cause__ or error)
+    console = Console.choose(
+        progress="plain", as_json="--json" in words, environ=os.environ, level=Level.NORMAL
+    )
+    console.error(error)
+    return error.exit_code
+
+
+def _usage(error: click.ClickException) -> VegaError:
+    context = getattr(error, "ctx", None)
+    word = context.command_path if context else "vega-image"
+    return UsageError("USAGE", error.format_message(), hint=f"{word} --help")
+
+
+def _bug(error: Exception) -> VegaError:
+    import traceback  # noqa: PLC0415 - only when it ends badly
+
+    handle, path = tempfile.mkstemp(prefix="vega-image-", suffix=".log", text=True)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        traceback.print_exception(error, file=file)
+    message = f"this is a bug in vega-image ({type(error).__name__}); details: {path}"
+    wrapped = VegaError("BUG", message, hint="send that file; --debug shows it here")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+from vega_image import cliwords  # noqa: E402 - it hangs its words on `cli`
+
+cliwords.register(cli)

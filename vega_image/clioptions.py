@@ -1,0 +1,145 @@
+"""Options that every word shares, and the values made of them. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from vega_image.console import Console
+    from vega_image.factory import Factory
+    from vega_image.settings import Settings
+    from vega_image.store import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a word: its settings and the console it speaks through."""
+
+    settings: Settings
+    console: Console
+
+    @property
+    def factory(self) -> Factory:
+        """The factory this call works on."""
+        from vega_image.factory import Factory  # noqa: PLC0415 - heavy
+
+        return Factory.find(self.settings.factory, cwd=self.settings.cwd)
+
+    @property
+    def store(self) -> Store:
+        """The store this call works on."""
+        from vega_image.store import Store  # noqa: PLC0415 - only words that need one
+
+        return Store(self.settings.store)
+
+
+def word(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
+    """Give a word the common options and turn them into a Call."""
+
+    @click.option("-C", "--directory", type=FOLDER, help="Factory folder (holds images/).")
+    @click.option("--store", type=FOLDER, envvar="VEGA_IMAGE_STORE", help="Store folder.")
+    @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+    @click.option(
+        "--progress",
+        type=click.Choice(["auto", "tty", "plain", "json"]),
+        default="auto",
+        envvar="VEGA_IMAGE_PROGRESS",
+        help="How progress is shown (stderr).",
+    )
+    @click.option("-v", "--verbose", is_flag=True, help="Show the output of stages.")
+    @click.option("-q", "--quiet", is_flag=True, help="Only the result and warnings.")
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        call = _call(kwargs)
+        try:
+            return function(call, *args, **kwargs)
+        finally:
+            call.console.close()
+
+    return wrapped
+
+
+def fetching(function: Callable[P, R]) -> Callable[P, R]:
+    """Add the options of words that may use the network."""
+    decorated = click.option("--offline", is_flag=True, help="Never use the network.")(function)
+    return click.option(
+        "--debian-mirror",
+        metavar="URL",
+        envvar="VEGA_IMAGE_DEBIAN_MIRROR",
+        help="Debian mirror; default: the host's apt configuration.",
+    )(decorated)
+
+
+def engine(function: Callable[P, R]) -> Callable[P, R]:
+    """Add --engine."""
+    return click.option(
+        "--engine",
+        type=click.Choice(["auto", "docker", "podman"]),
+        envvar="VEGA_IMAGE_ENGINE",
+        help="Container engine (default auto).",
+    )(function)
+
+
+def target_argument(function: Callable[P, R]) -> Callable[P, R]:
+    """Add TARGET and its alias --target; the word receives `target`."""
+    decorated = click.argument("target", required=False, callback=_target)(function)
+    return click.option(
+        "--target", "target_alias", metavar="TARGET", help="Same as TARGET.", is_eager=True
+    )(decorated)
+
+
+def _target(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    alias = context.params.pop("target_alias", None)
+    if value and alias and value != alias:
+        msg = f"TARGET is {value!r} but --target is {alias!r}"
+        raise click.UsageError(msg, context)
+    chosen = value or alias
+    if not chosen:
+        raise click.MissingParameter(ctx=context, param=parameter)
+    return chosen
+
+
+def _call(options: dict[str, Any]) -> Call:
+    from vega_image.console import Console, Level  # noqa: PLC0415 - keeps `--help` fast
+    from vega_image.settings import Folders, Settings, read_config  # noqa: PLC0415
+
+    level = Level.NORMAL
+    if options.pop("verbose"):
+        level = Level.VERBOSE
+    if options.pop("quiet"):
+        level = Level.QUIET
+    options.pop("debug")
+    console = Console.choose(
+        progress=options.pop("progress"),
+        as_json=options.pop("as_json"),
+        environ=os.environ,
+        level=level,
+    )
+    folders = Folders.of(os.environ, uid=os.geteuid())
+    config = read_config(folders)
+    store = options.pop("store") or config.get("store") or folders.cache / "store"
+    settings = Settings(
+        factory=options.pop("directory"),
+        cwd=Path.cwd(),
+        store=Path(store).absolute(),
+        state=folders.state,
+        mirror=options.pop("debian_mirror", None) or config.get("debian_mirror"),
+        offline=options.pop("offline", False),
+        engine=options.pop("engine", None) or config.get("engine") or "auto",
+        environ=dict(os.environ),
+    )
+    return Call(settings=settings, console=console)

@@ -1,0 +1,70 @@
+"""vega-image clean: remove what was built for one target; downloads only when asked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+from vega_image.clioptions import Call
+from vega_image.errors import UsageError
+from vega_image.executor import STEPS
+from vega_image.fetching import locked_digests
+from vega_image.images import IMAGES, built_image
+from vega_image.lockfile import decode_lock
+from vega_image.store import Store
+from vega_image.units import megabytes
+
+
+def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
+    """Remove a target's steps, image and objects that no other target uses.
+
+    Raises UsageError CONFIRM when --yes is missing, after saying what would go.
+    """
+    factory, store = call.factory, call.store
+    if name not in factory.names() and built_image(store, name) is None:
+        factory.target(name)
+    with store.locked(f"build-{name}"):
+        mine, kept = _steps(store, name)
+        objects = _objects(mine) - _objects(kept)
+        if downloads:
+            objects |= _downloads(call, name)
+        sizes = [store.path(digest).stat().st_size for digest in objects if store.has(digest)]
+        text = f"{name}: {len(mine)} steps, {len(sizes)} objects, {megabytes(sum(sizes))}"
+        if not yes:
+            msg = f"would remove {text}"
+            raise UsageError("CONFIRM", msg, hint=f"vega-image clean {name} --yes")
+        _remove(store, name, mine, objects)
+    value = {"target": name, "steps": len(mine), "objects": len(sizes), "bytes": sum(sizes)}
+    call.console.result([f"removed {text}"], {**value})
+    return 0
+
+
+Rows = dict[str, dict[str, Any]]
+
+
+def _steps(store: Store, name: str) -> tuple[Rows, Rows]:
+    rows = {ref: cast("dict[str, Any] | None", store.get_ref(STEPS, ref)) for ref in store.refs(STEPS)}
+    known = {ref: row for ref, row in rows.items() if row is not None}
+    mine = {ref: row for ref, row in known.items() if row.get("target") == name}
+    return mine, {ref: row for ref, row in known.items() if ref not in mine}
+
+
+def _objects(rows: Rows) -> set[str]:
+    return {digest for row in rows.values() for digest in (row["digest"], *row["needs"])}
+
+
+def _downloads(call: Call, name: str) -> set[str]:
+    data = call.factory.lock_text(name)
+    return set(locked_digests(decode_lock(data, at=f"images/{name}.lock.json")))
+
+
+def _remove(store: Store, name: str, steps: Rows, objects: set[str]) -> None:
+    image = built_image(store, name)
+    if image:
+        store.drop_ref(IMAGES, name)
+        shutil.rmtree(Path(image.layout), ignore_errors=True)
+    for ref in steps:
+        store.drop_ref(STEPS, ref)
+    for digest in objects:
+        store.path(digest).unlink(missing_ok=True)

@@ -1,0 +1,93 @@
+"""vega-image plan: the steps of a target, which are there, why, and what the rest will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vega_image.clioptions import Call
+from vega_image.console import table
+from vega_image.digest import Json
+from vega_image.executor import find, names_built, seconds_before
+from vega_image.fetching import missing_bytes
+from vega_image.plan import Step
+from vega_image.prepare import prepare, read_lock
+from vega_image.store import Store
+from vega_image.units import duration, megabytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A step and what is known of it."""
+
+    id: str
+    name: str
+    state: str
+    why: str
+    seconds: float | None
+
+
+def plan_rows(plan: Sequence[Step], store: Store) -> list[Row]:
+    """Say of each step whether the store holds it, and why not if not."""
+    rows: list[Row] = []
+    broken: str | None = None
+    built = names_built(store)
+    for step in plan:
+        hit = find(store, step) is not None
+        why = "in the store" if hit else _why(step, broken, built)
+        rows.append(
+            Row(
+                id=step.id,
+                name=step.name,
+                state="hit" if hit else "miss",
+                why=why,
+                seconds=None if hit else seconds_before(store, step.name),
+            )
+        )
+        broken = broken or (None if hit else step.name)
+    return rows
+
+
+def show_plan(call: Call, name: str) -> int:
+    """Print the plan; nothing is fetched or built."""
+    factory, store = call.factory, call.store
+    target = factory.target(name)
+    prepared = prepare(factory, target, read_lock(factory, target))
+    rows = plan_rows(prepared.plan, store)
+    fetch = missing_bytes(prepared.lock, store) if any(r.state == "miss" for r in rows) else 0
+    value: Json = {
+        "target": target.name,
+        "lock": prepared.lock.digest,
+        "fetch_bytes": fetch,
+        "steps": [
+            {"id": r.id, "name": r.name, "state": r.state, "why": r.why, "seconds": r.seconds}
+            for r in rows
+        ],
+    }
+    call.console.result([*_tree(target.name, rows), *_forecast(fetch, rows)], value)
+    return 0
+
+
+def _why(step: Step, broken: str | None, built: frozenset[str]) -> str:
+    if broken:
+        return f"after {broken}"
+    if step.name in built:
+        return "its inputs, options or code changed since it was built"
+    return "never built here"
+
+
+def _tree(target: str, rows: Sequence[Row]) -> list[str]:
+    cells = [
+        (f"{'  ' * depth}{row.name}", row.state, row.id[7:19], row.why)
+        for depth, row in enumerate(rows)
+    ]
+    return [target, *table(("STEP", "STATE", "ID", "WHY"), cells)]
+
+
+def _forecast(fetch: int, rows: Sequence[Row]) -> list[str]:
+    missing = [row for row in rows if row.state == "miss"]
+    if not missing:
+        return ["nothing to do"]
+    known = [row.seconds for row in missing if row.seconds is not None]
+    time = f"about {duration(sum(known))}" if len(known) == len(missing) else "time unknown"
+    return [f"to fetch: {megabytes(fetch)}; to build: {len(missing)} steps, {time}"]

@@ -1,0 +1,68 @@
+"""Built images by name: `refs/images/<target>.json`, and what a REF on the command line means."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from vega_image.digest import PREFIX
+from vega_image.errors import UsageError
+from vega_image.store import Store
+
+IMAGES = "images"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltImage:
+    """An image in the store: its manifest's digest and the folder of its OCI layout."""
+
+    target: str
+    tag: str
+    digest: str
+    layout: str
+
+
+def remember_image(store: Store, image: BuiltImage) -> None:
+    """Make an image the newest of its target."""
+    store.set_ref(IMAGES, image.target, asdict(image))
+
+
+def built_image(store: Store, target: str) -> BuiltImage | None:
+    """Return the newest image built for a target here, or None."""
+    row = cast("dict[str, Any] | None", store.get_ref(IMAGES, target))
+    if row is None or not Path(row["layout"], "index.json").is_file():
+        return None
+    return BuiltImage(**row)
+
+
+def layout_of(store: Store, ref: str) -> Path:
+    """Find the OCI layout a REF names: `TARGET`, `name:tag`, `name@sha256:...` or `oci:DIR`.
+
+    Raises UsageError IMAGE_UNKNOWN with the command that builds or lists.
+    """
+    if ref.startswith("oci:"):
+        folder = Path(ref.removeprefix("oci:"))
+        if not (folder / "index.json").is_file():
+            msg = f"{folder}: not an OCI layout (no index.json)"
+            raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint="oci:DIR")
+        return folder
+    name, _, digest = ref.partition("@")
+    name, _, tag = name.removeprefix("localhost/").partition(":")
+    image = built_image(store, name) if _safe(name) else None
+    if image is None:
+        msg = f"{ref}: no such image in {store.root}"
+        raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint=f"vega-image build {name}")
+    if tag and tag != image.tag:
+        msg = f"{ref}: the image here is tagged {image.tag}"
+        raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint=f"{name}:{image.tag}")
+    if digest and digest != image.digest:
+        msg = f"{ref}: the image here is {image.digest}"
+        known = digest.startswith(PREFIX)
+        hint = f"{name}@{image.digest}" if known else f"{name}@sha256:<64 hex digits>"
+        raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint=hint)
+    return Path(image.layout)
+
+
+def _safe(name: str) -> bool:
+    return bool(name) and "/" not in name and not name.startswith(".") and "\0" not in name
