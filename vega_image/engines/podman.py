@@ -1,0 +1,225 @@
+"""Podman's Docker-API service, started for the time of one command.
+
+Always our own, also where the machine has one: podman 4 lets a stage run on after its client
+is gone, so only a service that dies with us leaves nothing running. It lives in its own PID,
+mount and network namespace (when the first process of a PID namespace dies, so do all others)
+and keeps its images in a slot under the store that no other podman looks at.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess  # noqa: TID251 - only the type of a child that process.py started
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vega_image.errors import EngineError
+from vega_image.process import output_of, run, which
+from vega_image.store import disk_errors
+
+START_SECONDS = 30.0
+POLL_SECONDS = 0.05
+MINIMUM = (4, 0)
+SLOTS = 16
+_NAMESPACES = ("--pid", "--net", "--fork", "--mount-proc", "--kill-child=KILL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A running service: `url` for the SDK, `storage` where its images lie."""
+
+    url: str
+    storage: Path
+
+
+@contextmanager
+def podman_service(
+    folder: Path, *, environ: Mapping[str, str], log: Callable[[str], None]
+) -> Iterator[Service]:
+    """Run a service whose storage is a slot of `folder`; it ends with the block, or with us.
+
+    Must be entered from the main thread: a child dies with the thread that started it.
+    Raises EngineError ENGINE_ABSENT, ENGINE_RUNTIME, ENGINE_FAILED.
+    """
+    if which("podman") is None:
+        raise absent()
+    runtime = chosen_runtime()
+    if runtime:
+        log(f"podman: crun does not work with this machine's hybrid cgroups; using {runtime}")
+    with _slot(folder) as slot, tempfile.TemporaryDirectory(prefix="vega-image-") as name:
+        private = Path(name)
+        env = dict(environ) | _configured(slot, private, runtime)
+        address = private / "api.sock"
+        said = private / "service.log"
+        argv = [
+            *_entry(environ),
+            "podman",
+            "system",
+            "service",
+            "--time=0",
+            f"unix://{address}",
+        ]
+        with said.open("w+b") as errors, output_of(argv, env=env, stderr=errors) as child:
+            _wait_until_it_answers(child, address, said)
+            yield Service(url=f"unix://{address}", storage=slot)
+
+
+def absent() -> EngineError:
+    """Make the error for a machine without podman."""
+    return EngineError(
+        "ENGINE_ABSENT", "podman is not installed", hint="apt-get install podman"
+    )
+
+
+def chosen_runtime(
+    mounts: Path = Path("/proc/self/mounts"), found: Callable[[str], str | None] = which
+) -> str | None:
+    """Return the OCI runtime to ask for by name, or None where podman's own choice works.
+
+    crun refuses hybrid cgroups (v1 controllers beside a v2 mount; crun 1.8.1: seen). Raises
+    EngineError ENGINE_RUNTIME when nothing else is installed.
+    """
+    if not hybrid_cgroups(mounts.read_text()):
+        return None
+    if found("runc") is None:
+        msg = "crun does not work with this machine's hybrid cgroups, and runc is not installed"
+        raise EngineError("ENGINE_RUNTIME", msg, hint="apt-get install runc")
+    return "runc"
+
+
+def hybrid_cgroups(mounts: str) -> bool:
+    """Tell from the text of /proc/self/mounts whether v1 and v2 cgroups are both mounted.
+
+    >>> hybrid_cgroups("cgroup /c/cpu cgroup rw 0 0\\ncgroup2 /c/unified cgroup2 rw 0 0\\n")
+    True
+    >>> hybrid_cgroups("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\\n")
+    False
+    """
+    types = {fields[2] for line in mounts.splitlines() if len(fields := line.split()) > 2}  # noqa: PLR2004
+    return {"cgroup", "cgroup2"} <= types
+
+
+def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str]:
+    """Write the two configuration files and return the environment that names them."""
+    containers, storage = private / "containers.conf", private / "storage.conf"
+    scratch = private / "tmp"
+    scratch.mkdir()
+    limits = [_limit("nofile", resource.RLIMIT_NOFILE), _limit("nproc", resource.RLIMIT_NPROC)]
+    lines = [
+        "[containers]",
+        f"default_ulimits = {_toml([text for text in limits if text])}",
+        "[engine]",
+        # A systemd scope would be asked for by process numbers of another namespace.
+        'cgroup_manager = "cgroupfs"',
+        'events_logger = "none"',
+        f"tmp_dir = {_toml(str(private / 'libpod'))}",
+    ]
+    if runtime:
+        lines.append(f"runtime = {_toml(runtime)}")
+    containers.write_text("\n".join(lines) + "\n")
+    storage.write_text(
+        f'[storage]\ndriver = "overlay"\ngraphroot = {_toml(str(slot / "root"))}\n'
+        f"runroot = {_toml(str(private / 'run'))}\n"
+    )
+    return {
+        "CONTAINERS_CONF": str(containers),
+        "CONTAINERS_STORAGE_CONF": str(storage),
+        "TMPDIR": str(scratch),
+    }
+
+
+def _limit(name: str, which_limit: int) -> str | None:
+    """Podman's own default is higher than many hard limits, and then nothing starts."""
+    _soft, hard = resource.getrlimit(which_limit)
+    return None if hard == resource.RLIM_INFINITY else f"{name}={hard}:{hard}"
+
+
+def _toml(value: str | list[str]) -> str:
+    return json.dumps(value)
+
+
+def _entry(environ: Mapping[str, str]) -> list[str]:
+    """Enter the namespaces; a user who is not root gets there through podman's own."""
+    outer = [] if os.geteuid() == 0 else ["podman", "unshare"]
+    if which("unshare") is None:
+        msg = "unshare (util-linux) is not installed"
+        raise EngineError("ENGINE_ABSENT", msg, hint="apt-get install util-linux")
+    return [*outer, "unshare", *_NAMESPACES, "--"] if environ.get("PATH") else ["unshare"]
+
+
+def _wait_until_it_answers(child: subprocess.Popen[bytes], address: Path, said: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not _answers(address):
+        try:
+            code = child.wait(timeout=POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() < deadline:
+                continue
+            code = None
+        why = said.read_text(errors="replace").strip() or "it said nothing"
+        state = "does not answer" if code is None else f"ended with code {code}"
+        msg = f"podman system service {state}: {why[-2000:]}"
+        raise EngineError("ENGINE_FAILED", msg, hint="podman info")
+
+
+def _answers(address: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(address))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def _slot(folder: Path) -> Iterator[Path]:
+    """Hold a storage folder of one's own; kept for the next command when all went well."""
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for number in range(SLOTS):
+        slot = folder / f"slot-{number}"
+        with (folder / f"slot-{number}.lock").open("wb") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield from _clean_slot(slot)
+            return
+    msg = f"{folder}: {SLOTS} vega-image commands use podman already"
+    raise EngineError("ENGINE_BUSY", msg, hint="wait for one of them to end")
+
+
+def _clean_slot(slot: Path) -> Iterator[Path]:
+    """Empty a slot whose last user was killed; containers are never kept, images are."""
+    dirty = slot / "in-use"
+    if dirty.exists():
+        _erase(slot)
+    with disk_errors(slot):
+        slot.mkdir(exist_ok=True)
+        dirty.touch()
+    _erase(slot / "root" / "libpod")
+    try:
+        yield slot
+    except Exception:
+        dirty.unlink()
+        raise
+    dirty.unlink()
+
+
+def _erase(folder: Path) -> None:
+    """Remove files that, without root, belong to podman's sub-ids."""
+    if not folder.exists():
+        return
+    if os.geteuid() == 0:
+        shutil.rmtree(folder)
+    else:
+        run(["podman", "unshare", "rm", "-rf", "--", str(folder)])
