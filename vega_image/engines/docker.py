@@ -74,6 +74,13 @@ class DockerEngine:
         with self._errors("asking for the version"):
             return str(self._api.version()["Version"])
 
+    def product(self) -> str:
+        """Tell `podman` behind Docker's socket from `docker`."""
+        with self._errors("asking for the version"):
+            parts = self._api.version().get("Components") or []
+            names = " ".join(str(part.get("Name")) for part in parts)
+            return "podman" if "podman" in names.lower() else "docker"
+
     def data_folder(self) -> str:
         """Ask where the engine keeps its images, a path on its machine."""
         with self._errors("asking for its data folder"):
@@ -214,20 +221,21 @@ class DockerEngine:
         """
         wanted = LABEL if label is None else f"{LABEL}={label}"
         names: list[str] = []
-        for row in self._containers([wanted]):
+        for row in self._containers(wanted):
             if self._is_left_over(row):
                 self.remove(row["Id"])
                 names.append(str((row.get("Names") or [row["Id"]])[0]).lstrip("/"))
-        images = [row for row in self._images([wanted]) if self._is_left_over(row)]
+        images = [row for row in self._images(wanted) if self._is_left_over(row)]
         self._drop_images([str(row["Id"]) for row in images])
         return names + [str(row["Id"]) for row in images]
 
     def clear(self, labels: Mapping[str, str]) -> None:
-        """Remove every container and image that carries all these labels."""
-        filters = [f"{key}={value}" for key, value in labels.items()]
-        for row in self._containers(filters):
+        """Remove every container and image that carries all these labels, LABEL among them."""
+        # Asked for one label only: podman 4.3 finds no image by two.
+        key = f"{LABEL}={labels[LABEL]}"
+        for row in _carrying(labels, self._containers(key)):
             self.remove(row["Id"])
-        self._drop_images([str(row["Id"]) for row in self._images(filters)])
+        self._drop_images([str(row["Id"]) for row in _carrying(labels, self._images(key))])
 
     def _image_id(self, image: str) -> str:
         told = self._api.inspect_image(image)  # type: ignore[no-untyped-call]
@@ -252,17 +260,17 @@ class DockerEngine:
         with closing(self._endless()) as api:
             yield api
 
-    def _containers(self, labels: list[str]) -> list[dict[str, Any]]:
+    def _containers(self, label: str) -> list[dict[str, Any]]:
         with self._errors("listing containers"):
             return cast(
                 "list[dict[str, Any]]",
-                self._api.containers(all=True, filters={"label": labels}),
+                self._api.containers(all=True, filters={"label": label}),
             )
 
-    def _images(self, labels: list[str]) -> list[dict[str, Any]]:
+    def _images(self, label: str) -> list[dict[str, Any]]:
         with self._errors("listing images"):
             return cast(
-                "list[dict[str, Any]]", self._api.images(all=True, filters={"label": labels})
+                "list[dict[str, Any]]", self._api.images(all=True, filters={"label": label})
             )
 
     def _drop_images(self, images: list[str]) -> None:
@@ -336,6 +344,14 @@ def _said(event: Mapping[str, object]) -> str:
     if isinstance(detail, Mapping):
         raise docker.errors.APIError(str(detail.get("message")))
     return str(event.get("stream") or "")
+
+
+def _carrying(
+    labels: Mapping[str, str], rows: Iterable[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if labels.items() <= (row.get("Labels") or {}).items():
+            yield row
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:

@@ -28,7 +28,6 @@ from vega_image.store import disk_errors
 
 START_SECONDS = 30.0
 POLL_SECONDS = 0.05
-MINIMUM = (4, 0)
 SLOTS = 16
 _NAMESPACES = ("--pid", "--net", "--fork", "--mount-proc", "--kill-child=KILL")
 
@@ -61,7 +60,7 @@ def podman_service(
         address = private / "api.sock"
         said = private / "service.log"
         argv = [
-            *_entry(environ),
+            *_entry(),
             "podman",
             "system",
             "service",
@@ -97,11 +96,11 @@ def chosen_runtime(
 
 
 def hybrid_cgroups(mounts: str) -> bool:
-    """Tell from the text of /proc/self/mounts whether v1 and v2 cgroups are both mounted.
+    r"""Tell from the text of /proc/self/mounts whether v1 and v2 cgroups are both mounted.
 
-    >>> hybrid_cgroups("cgroup /c/cpu cgroup rw 0 0\\ncgroup2 /c/unified cgroup2 rw 0 0\\n")
+    >>> hybrid_cgroups("cgroup /c/cpu cgroup rw 0 0\ncgroup2 /c/unified cgroup2 rw 0 0\n")
     True
-    >>> hybrid_cgroups("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\\n")
+    >>> hybrid_cgroups("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
     False
     """
     types = {fields[2] for line in mounts.splitlines() if len(fields := line.split()) > 2}  # noqa: PLR2004
@@ -147,13 +146,13 @@ def _toml(value: str | list[str]) -> str:
     return json.dumps(value)
 
 
-def _entry(environ: Mapping[str, str]) -> list[str]:
+def _entry() -> list[str]:
     """Enter the namespaces; a user who is not root gets there through podman's own."""
     outer = [] if os.geteuid() == 0 else ["podman", "unshare"]
     if which("unshare") is None:
         msg = "unshare (util-linux) is not installed"
         raise EngineError("ENGINE_ABSENT", msg, hint="apt-get install util-linux")
-    return [*outer, "unshare", *_NAMESPACES, "--"] if environ.get("PATH") else ["unshare"]
+    return [*outer, "unshare", *_NAMESPACES, "--"]
 
 
 def _wait_until_it_answers(child: subprocess.Popen[bytes], address: Path, said: Path) -> None:

@@ -64,7 +64,7 @@ def build_stage(api: StageApi, step: Step, work: Work, *, owner_label: str) -> A
     if step.kind is not StepKind.STAGE or work.parent is None:
         msg = f"{step.name}: a container engine builds stages on a tree, not {step.kind}"
         raise UsageError("NOT_A_STAGE", msg, at=step.name)
-    check_closed(_dockerfile(step, work), at=f"stage {step.name}: {DOCKERFILE}")
+    check_closed(dockerfile_of(step, work), at=f"stage {step.name}: {DOCKERFILE}")
     labels = {LABEL: step.id, owner_label: api.owner}
     tree = Tree.from_json(
         work.store.read_json(work.parent.digest, what=f"what {step.name} builds on")
@@ -110,7 +110,8 @@ def _layers(api: StageApi, parent: ParentImage, step: Step, work: Work) -> list[
         return layers_above(source, parent.diff_id, scratch=work.scratch)
 
 
-def _dockerfile(step: Step, work: Work) -> str:
+def dockerfile_of(step: Step, work: Work) -> str:
+    """Return a stage's Dockerfile; raises UsageError STAGE_NO_DOCKERFILE."""
     data = work.files.get(DOCKERFILE)
     if data is None:
         msg = f"stage {step.name}: its recipe renders no {DOCKERFILE}"
