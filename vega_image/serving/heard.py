@@ -1,0 +1,68 @@
+"""What a server printed: all of its start-up, and later only the runtime's last words.
+
+Nobody can send a prompt before the bridge opens, so start-up lines are safe to show; after
+that a line may quote a request, and is dropped unless it is a known kind of crash. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from vega_image.engines.container import State
+from vega_image.errors import HostError, UsageError, VegaError
+from vega_image.serving.llama import is_crash
+
+MOST_LINES = 5000
+SHOWN_LINES = 8
+LOADED = "model loaded"
+
+
+@dataclass(slots=True)
+class Heard:
+    """`open_to_prompts` is set before the first prompt can arrive."""
+
+    start: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
+    crash: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_LINES))
+    open_to_prompts: bool = False
+
+    def take(self, line: str) -> bool:
+        """Keep or drop one line; whether it says that the model is loaded."""
+        text = line.rstrip()
+        if is_crash(text):
+            self.crash.append(text)
+        elif not self.open_to_prompts:
+            self.start.append(text)
+        return not self.open_to_prompts and LOADED in text
+
+
+def death(heard: Heard, state: State | None, *, model: str) -> VegaError:
+    """Return why the server ended, in words, with its last lines."""
+    code = None if state is None else state.exit_code
+    end = "is gone" if code is None else f"ended with exit code {code}"
+    if state is not None and state.oom_killed:
+        msg = f"the server {end}: it needed more memory than its limit"
+        return HostError("OUT_OF_MEMORY", msg, hint="--memory BYTES, or a smaller model")
+    lines = _last(heard)
+    text = "\n".join(lines)
+    shown = f"the server {end}" + (f"; its last lines:\n{text}" if lines else "")
+    if "invalid device" in text or "no ROCm-capable device" in text:
+        hint = "vega-image doctor, or --cpu to use the CPU"
+        return HostError("GPU_NOT_USED", f"the server sees no GPU: {shown}", hint=hint)
+    if "Unable to open /dev/kfd" in text:
+        return HostError("GPU_DENIED", shown, hint="vega-image doctor")
+    if not heard.open_to_prompts and "error loading model" in "\n".join(heard.start):
+        msg = f"the server cannot load {model}: {shown}"
+        return UsageError("MODEL_REFUSED", msg, hint="fetch it again; check --model-sha256")
+    return HostError("SERVER_ENDED", shown, hint="sudo dmesg | tail, then run it again")
+
+
+def _last(heard: Heard) -> list[str]:
+    start = [] if heard.open_to_prompts else _complaints(heard)
+    return [*start, *heard.crash][-SHOWN_LINES:]
+
+
+def _complaints(heard: Heard) -> list[str]:
+    """Error lines of the start-up, else its last ones."""
+    errors = [line for line in heard.start if " E " in line[:16]]
+    return (errors or [line for line in heard.start if line])[-SHOWN_LINES:]
