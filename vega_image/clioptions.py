@@ -76,6 +76,12 @@ def word(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
 def fetching(function: Callable[P, R]) -> Callable[P, R]:
     """Add the options of words that may use the network."""
     decorated = click.option("--offline", is_flag=True, help="Never use the network.")(function)
+    decorated = click.option(
+        "--debian-snapshot",
+        metavar="URL",
+        envvar="VEGA_IMAGE_DEBIAN_SNAPSHOT",
+        help="Archive base asked for files that left the mirror.",
+    )(decorated)
     return click.option(
         "--debian-mirror",
         metavar="URL",
@@ -132,12 +138,14 @@ def _call(options: dict[str, Any]) -> Call:
     folders = Folders.of(os.environ, uid=os.geteuid())
     config = read_config(folders)
     store = options.pop("store") or config.get("store") or folders.cache / "store"
+    snapshot = options.pop("debian_snapshot", None) or config.get("debian_snapshot")
     settings = Settings(
         factory=options.pop("directory"),
         cwd=Path.cwd(),
         store=Path(store).absolute(),
         state=folders.state,
         mirror=options.pop("debian_mirror", None) or config.get("debian_mirror"),
+        snapshots=(snapshot,) if snapshot else (),
         offline=options.pop("offline", False),
         engine=options.pop("engine", None) or config.get("engine") or "auto",
         environ=dict(os.environ),

@@ -57,6 +57,7 @@ class Job:
     plan: Sequence[Step]
     engines: Callable[[StepKind], Engine]
     files: Mapping[str, Mapping[str, bytes]]
+    objects: Mapping[str, Mapping[str, str]]
     store: Store
     epoch: int
     log_dir: Path
@@ -95,6 +96,7 @@ def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> D
             store=job.store,
             parent=parent,
             files=job.files.get(step.name, {}),
+            objects=job.objects.get(step.name, {}),
             scratch=scratch,
             epoch=job.epoch,
             log=log,

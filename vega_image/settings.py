@@ -12,7 +12,7 @@ import yaml
 from vega_image.errors import UsageError
 
 APP = "vega-image"
-CONFIG_KEYS = frozenset({"debian_mirror", "engine", "store"})
+CONFIG_KEYS = frozenset({"debian_mirror", "debian_snapshot", "engine", "store"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,7 @@ class Settings:
     store: Path
     state: Path
     mirror: str | None
+    snapshots: tuple[str, ...]
     offline: bool
     engine: str
     environ: Mapping[str, str]

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from typing import IO, cast
 
 from vega_image.digest import PREFIX, Json, canonical, hex_of
 from vega_image.errors import BytesError, EngineError
+from vega_image.units import megabytes
 
 CHUNK = 1 << 20
 
@@ -199,3 +201,12 @@ def disk_errors(path: Path) -> Iterator[None]:
             hint = "use a folder of your own: --store DIR"
             raise EngineError("NO_PERMISSION", msg, hint=hint, at=str(path)) from error
         raise
+
+
+def check_space(store: Store, needed: int) -> None:
+    """Refuse before work starts what would fill the disk; raises EngineError DISK_TOO_SMALL."""
+    free = shutil.disk_usage(store.root).free
+    if free < needed:
+        msg = f"{store.root}: {megabytes(free)} free, up to {megabytes(needed)} are needed"
+        hint = "free some space, or use another disk: --store DIR"
+        raise EngineError("DISK_TOO_SMALL", msg, hint=hint, at=str(store.root))

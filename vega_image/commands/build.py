@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vega_image.clioptions import Call
+from vega_image.commands.relock import relock_if_gone
 from vega_image.digest import Json
 from vega_image.executor import Done, execute
 from vega_image.images import BuiltImage, remember_image
-from vega_image.line import make_job
+from vega_image.line import dry_job, real_job
 from vega_image.oci.layout import Layout, export_layout
 from vega_image.prepare import Prepared, prepare, read_lock, refuse_unproven, refuse_unresolved
-from vega_image.relocking import relock_if_gone
 from vega_image.spec import Codec, Compression, Target
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
@@ -44,8 +44,9 @@ def build(call: Call, request: BuildRequest) -> int:
         return 0
     if request.until:
         prepared.step(request.until)
-    job = make_job(call, prepared, dry_run=request.dry_run)
-    done = execute(job, call.console, until=request.until)
+    open_job = dry_job(call, prepared) if request.dry_run else real_job(call, prepared, call.store)
+    with open_job as job:
+        done = execute(job, call.console, until=request.until)
     if request.dry_run or request.until not in {None, prepared.plan[-1].name}:
         lines = [f"{row.step.name}: {row.artifact.digest}" for row in done]
         call.console.result(lines, _partial(prepared, done))

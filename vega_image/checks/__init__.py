@@ -1,0 +1,1 @@
+"""Static checks of a rendered target: no device, no engine, no network."""

@@ -1,0 +1,56 @@
+"""vega-image check: every static check of one target, findings with file and line."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from vega_image.checks.finding import Finding
+from vega_image.checks.hadolint import hadolint
+from vega_image.checks.reproducible import check_dockerfile
+from vega_image.clioptions import Call
+from vega_image.digest import Json
+from vega_image.errors import UsageError
+from vega_image.prepare import prepare, read_lock, rendered_files
+
+CHECKS = ("spec", "lock", "render", "dockerfile-rules", "hadolint")
+
+
+def check(call: Call, name: str) -> int:
+    """Run all checks; spec, lock and render refuse by themselves.
+
+    Raises UsageError CHECK_FAILED with the findings, one per line.
+    """
+    factory = call.factory
+    target = factory.target(name)
+    prepared = prepare(factory, target, read_lock(factory, target))
+    files = rendered_files(factory, prepared)
+    dockerfiles = {p: d for p, d in files.items() if PurePosixPath(p).name == "Dockerfile"}
+    findings = [
+        finding
+        for path, data in dockerfiles.items()
+        for finding in check_dockerfile(data.decode(), path=path)
+    ]
+    findings += _linted(dockerfiles)
+    if findings:
+        raise _refusal(name, findings)
+    value: Json = {"target": name, "checks": list(CHECKS), "findings": []}
+    call.console.result([f"{name}: {', '.join(CHECKS)}: no findings"], value)
+    return 0
+
+
+def _linted(dockerfiles: dict[str, bytes]) -> list[Finding]:
+    with tempfile.TemporaryDirectory(prefix="vega-image-check-") as folder:
+        root = Path(folder)
+        for path, data in dockerfiles.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        return hadolint(root, list(dockerfiles))
+
+
+def _refusal(name: str, findings: list[Finding]) -> UsageError:
+    lines = "\n".join(finding.text() for finding in findings)
+    msg = f"{name}: {len(findings)} findings\n{lines}"
+    hint = f"vega-image render {name} -o DIR shows the files"
+    return UsageError("CHECK_FAILED", msg, at=findings[0].path, hint=hint)
