@@ -29,7 +29,11 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tmpfs:
-    """Scratch in memory: noexec, nosuid, nodev. `mode` is octal permission bits."""
+    """Scratch in memory: noexec, nosuid, nodev. `mode` is octal permission bits.
+
+    Where the image has a folder at `target`, runc 1.1 gives the mount that folder's mode
+    instead, and root as owner: an image's /tmp must be 1777.
+    """
 
     target: str
     size_bytes: int = 64 * MIB
@@ -44,7 +48,8 @@ class ContainerSpec:
     entrypoint, or replaces it together with `entrypoint`. `user` is numeric `UID:GID`;
     `groups` are the host's numeric gids (never names: the image may number `render`
     otherwise, hazards PRM01-02). `devices` appear inside under their own path, for read and
-    write. `label` tells leftovers apart; `name` must be unused.
+    write. `shm_bytes` 0 leaves out /dev/shm. `label` tells leftovers apart; `name` must be
+    unused.
     """
 
     name: str
@@ -113,6 +118,10 @@ class ContainerHost(Protocol):
 
     def state(self, container: str) -> State | None:
         """Look a container (id or name) up; None when there is none."""
+        ...
+
+    def wait(self, container: str) -> State | None:
+        """Wait for a container's end and return its last state; None when it is gone."""
         ...
 
     def stop(self, container: str, *, grace_seconds: int = 5) -> None:

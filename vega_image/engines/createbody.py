@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from vega_image.digest import Json
 from vega_image.engines.container import ContainerSpec
 
+_SAFE = "noexec,nosuid,nodev"
 
-def create_body(spec: ContainerSpec, labels: Mapping[str, str]) -> dict[str, Json]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What an engine on this machine does unless told otherwise.
+
+    `processes` is the hard limit RLIMIT_NPROC (podman's own default is above many), `opened`
+    are folders that a read-only container would still be able to write.
+    """
+
+    processes: int | None = None
+    opened: tuple[str, ...] = ()
+
+
+def create_body(
+    spec: ContainerSpec, labels: Mapping[str, str], *, machine: Machine
+) -> dict[str, Json]:
     """Return the whole request, the sandbox included: it is the same for every spec."""
     body: dict[str, Json] = {
         "Image": spec.image,
@@ -20,32 +37,34 @@ def create_body(spec: ContainerSpec, labels: Mapping[str, str]) -> dict[str, Jso
         "NetworkDisabled": True,
         "AttachStdout": True,
         "AttachStderr": True,
-        "HostConfig": _host_config(spec),
+        "HostConfig": _host_config(spec, machine),
     }
     if spec.entrypoint is not None:
         body["Entrypoint"] = list(spec.entrypoint)
     return body
 
 
-def _host_config(spec: ContainerSpec) -> Json:
+def _host_config(spec: ContainerSpec, machine: Machine) -> Json:
     shm: dict[str, Json] = (
         {"ShmSize": spec.shm_bytes} if spec.shm_bytes else {"IpcMode": "none"}
     )
+    limits = {"core": 0, "nofile": spec.open_files}
+    if machine.processes is not None:
+        limits["nproc"] = machine.processes
     return {
         "NetworkMode": "none",
         "ReadonlyRootfs": True,
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges"],
         "LogConfig": {"Type": "none", "Config": {}},
-        "Ulimits": [_ulimit("core", 0), _ulimit("nofile", spec.open_files)],
+        "Ulimits": [
+            {"Name": name, "Soft": value, "Hard": value} for name, value in limits.items()
+        ],
         "PidsLimit": spec.pids_limit,
         "Memory": spec.memory_bytes or 0,
         "GroupAdd": [str(gid) for gid in spec.groups],
         "Devices": [_device(str(path)) for path in spec.devices],
-        "Tmpfs": {
-            item.target: f"rw,noexec,nosuid,nodev,size={item.size_bytes},mode={item.mode:o}"
-            for item in spec.tmpfs
-        },
+        "Tmpfs": _tmpfs(spec, machine),
         "Mounts": [
             {
                 "Type": "bind",
@@ -59,8 +78,11 @@ def _host_config(spec: ContainerSpec) -> Json:
     }
 
 
-def _ulimit(name: str, value: int) -> Json:
-    return {"Name": name, "Soft": value, "Hard": value}
+def _tmpfs(spec: ContainerSpec, machine: Machine) -> Json:
+    mounts = dict.fromkeys(machine.opened, f"ro,{_SAFE},size=4096")
+    for item in spec.tmpfs:
+        mounts[item.target] = f"rw,{_SAFE},size={item.size_bytes},mode={item.mode:o}"
+    return mounts
 
 
 def _device(path: str) -> Json:

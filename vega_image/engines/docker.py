@@ -7,9 +7,11 @@ asks which one it is.
 from __future__ import annotations
 
 import re
+import resource
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import IO, Any, Self, cast
 
 import docker  # noqa: TID251 - this is its one place
@@ -20,9 +22,9 @@ import urllib3
 from vega_image.engines.base import Artifact, Work
 from vega_image.engines.container import LABEL, ContainerSpec, Started, State
 from vega_image.engines.context import Reader
-from vega_image.engines.createbody import create_body
+from vega_image.engines.createbody import Machine, create_body
 from vega_image.engines.dockerfile import BASE_ARG
-from vega_image.engines.events import clean
+from vega_image.engines.events import clean, lines_of
 from vega_image.engines.owner import OWNER_LABEL, Owner
 from vega_image.engines.stage import build_stage
 from vega_image.errors import EngineError
@@ -33,9 +35,25 @@ ANSWER_SECONDS = 60
 GONE_SECONDS = 15.0
 CONFLICT = 409
 _LOADED = re.compile(r"^Loaded image(?:\(s\))?(?: ID)?: (\S+)", re.MULTILINE)
-NO_NETWORK = {"docker": "none", "podman": "NetworkDisabled"}
-"""What the `networkmode` of a build must say. Podman takes any word it does not know, also
-Docker's `none`, for its default, which is the host's network (4.3.1: seen)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """Where an engine's Docker API differs.
+
+    `no_network` is what the `networkmode` of a build must say: podman takes any word it does
+    not know, also Docker's `none`, for its default, the host's network (4.3.1: seen).
+    `opened` are the folders that stay writable in a read-only container.
+    """
+
+    no_network: str
+    opened: tuple[str, ...] = ()
+
+
+DIALECTS = {
+    "docker": Dialect(no_network="none"),
+    "podman": Dialect(no_network="NetworkDisabled", opened=("/run", "/tmp", "/var/tmp")),  # noqa: S108
+}
 
 
 class DockerEngine:
@@ -47,6 +65,7 @@ class DockerEngine:
     def __init__(self, name: str, address: str) -> None:
         self._name = name
         self._address = address
+        self._dialect = DIALECTS[name]
         self._owner = Owner.current()
         with _engine_errors(name, "connecting"):
             self._api = docker.APIClient(
@@ -133,7 +152,7 @@ class DockerEngine:
                     forcerm=True,
                     decode=True,
                     buildargs={BASE_ARG: base},
-                    network_mode=NO_NETWORK[self._name],
+                    network_mode=self._dialect.no_network,
                     use_config_proxy=False,
                 ):
                     on_event(event)
@@ -162,7 +181,8 @@ class DockerEngine:
         """Create and start; raises EngineError CONTAINER_FAILED when the engine refuses."""
         with self._errors(f"starting {spec.name}", code="CONTAINER_FAILED"):
             labels = {LABEL: spec.label, OWNER_LABEL: self.owner}
-            body = create_body(spec, labels)
+            machine = Machine(processes=_process_limit(), opened=self._dialect.opened)
+            body = create_body(spec, labels, machine=machine)
             created = self._api.create_container_from_config(body, spec.name)  # type: ignore[no-untyped-call]
             container = str(created["Id"])
             try:
@@ -184,6 +204,15 @@ class DockerEngine:
                 exit_code=None if running else int(told["ExitCode"]),
                 oom_killed=bool(told.get("OOMKilled")),
             )
+
+    def wait(self, container: str) -> State | None:
+        """Wait for a container's end; podman says `running` a moment longer than it is."""
+        with self._errors("waiting for a container"), self._patient() as api:
+            try:
+                api.wait(container)
+            except docker.errors.NotFound:
+                return None
+        return self.state(container)
 
     def stop(self, container: str, *, grace_seconds: int = 5) -> None:
         """TERM, a grace period, KILL; nothing to do when it is gone or has ended."""
@@ -247,7 +276,7 @@ class DockerEngine:
         # Attached before it starts: the engine keeps no log to read the first lines from.
         stream = self._endless().attach(container, stream=True, logs=False)
         self._api.start(container)
-        return Started(id=container, lines=_lines(cast("Iterable[bytes]", stream)))
+        return Started(id=container, lines=lines_of(cast("Iterable[bytes]", stream)))
 
     def _endless(self) -> docker.APIClient:
         return docker.APIClient(
@@ -331,6 +360,11 @@ def _engine_errors(name: str, doing: str, *, code: str = "ENGINE_FAILED") -> Ite
         raise EngineError(code, msg, hint="vega-image doctor") from error
 
 
+def _process_limit() -> int | None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
 def _counted(archive: Iterable[bytes], progress: Callable[[int], None]) -> Iterator[bytes]:
     sent = 0
     for chunk in archive:
@@ -352,13 +386,3 @@ def _carrying(
     for row in rows:
         if labels.items() <= (row.get("Labels") or {}).items():
             yield row
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield clean(line.decode(errors="replace"))
-    if rest:
-        yield clean(rest.decode(errors="replace"))

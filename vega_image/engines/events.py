@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,6 +81,21 @@ def clean(text: str) -> str:
     """
     kept = _ANSI.sub("", text).rstrip().rsplit("\r", 1)[-1]
     return _CONTROL.sub("", kept)
+
+
+def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
+    r"""Cut a byte stream into cleaned lines.
+
+    >>> list(lines_of([b"on", b"e\ntwo"]))
+    ['one', 'two']
+    """
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield clean(line.decode(errors="replace"))
+    if rest:
+        yield clean(rest.decode(errors="replace"))
 
 
 def failure_of(events: BuildEvents, stage: str, log: Path | None) -> VegaError:
