@@ -16,7 +16,8 @@ from vega_image.digest import Json, canonical, digest
 from vega_image.errors import LockError, UsageError
 from vega_image.lock import Lock, LockedDebian, LockedSource
 from vega_image.model import Model
-from vega_image.spec import Target
+from vega_image.sources.address import split_credentials
+from vega_image.spec import DebianSource, Source, Target
 
 
 def spec_digest(target: Target) -> str:
@@ -25,7 +26,7 @@ def spec_digest(target: Target) -> str:
     Nothing else of a spec is in it: an edited label or layer asks for a new image, not for
     other packages, and the plan sees it by itself.
     """
-    sources = {name: _dump(source) for name, source in target.sources.items()}
+    sources = {name: _dump(source) for name, source in _asked(target).items()}
     return digest({"epoch": target.epoch, "sources": sources})
 
 
@@ -42,7 +43,7 @@ def seal(
         "spec_digest": spec_digest(target),
         "epoch": _epoch(target, sources),
         "tools": dict(tools),
-        "asked": dict(target.sources),
+        "asked": _asked(target),
         "sources": dict(sources),
     }
     draft = Lock.model_validate({**body, "digest": digest("")})
@@ -89,6 +90,16 @@ def unresolved(lock: Lock) -> tuple[str, ...]:
     return tuple(sorted(name for name, source in lock.sources.items() if _open(source)))
 
 
+def _asked(target: Target) -> dict[str, Source]:
+    """Copy the spec's sources without the passwords that an address may hold."""
+    return {
+        name: source
+        if isinstance(source, DebianSource)
+        else source.model_copy(update={"url": split_credentials(source.url)[0]})
+        for name, source in target.sources.items()
+    }
+
+
 def _open(source: LockedSource) -> bool:
     match source.kind:
         case "debian":
@@ -124,7 +135,7 @@ def _epoch(target: Target, sources: Mapping[str, LockedSource]) -> int:
 def _spec_changes(lock: Lock, target: Target) -> Iterator[str]:
     if lock.target != target.name:
         yield f"it was made for {lock.target}"
-    before, after = lock.asked, target.sources
+    before, after = lock.asked, _asked(target)
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
             yield f"source {name}: new in the spec"

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vega_image.digest import digest_bytes, hex_of
-from vega_image.errors import BytesError, LockError
+from vega_image.errors import BytesError, LockError, UsageError
 from vega_image.lock import LockedDebian, PackageFile, ReleaseFile
 from vega_image.sources.apt import Apt, complaints, make_root
 from vega_image.sources.aptindex import (
@@ -50,8 +50,9 @@ def resolve(
     `now` is seconds since 1970, held against each Release's Valid-Until. The host's packages,
     pins and keys play no part; the answer names no mirror.
 
-    Raises LockError RELEASE_EXPIRED, SUITE_ABSENT, COMPONENT_ABSENT, PACKAGE_UNKNOWN,
-    UNRESOLVABLE; BytesError RELEASE_BAD_SIGNATURE, MIRROR_UNREACHABLE, INDEX_WRONG_DIGEST.
+    Raises UsageError BAD_PIN, BAD_MIRROR, NO_MIRROR, NO_KEYRING; LockError RELEASE_EXPIRED,
+    SUITE_ABSENT, COMPONENT_ABSENT, PACKAGE_UNKNOWN, UNRESOLVABLE; BytesError
+    RELEASE_BAD_SIGNATURE, MIRROR_UNREACHABLE, INDEX_WRONG_DIGEST, INDEX_MALFORMED.
     """
     root = scratch / "apt"
     shutil.rmtree(root, ignore_errors=True)
@@ -161,6 +162,10 @@ def _choose(apt: Apt, source: DebianSource) -> tuple[Planned, ...]:
         msg = f"apt finds no way to install what the spec asks for:\n{complaints(done.output)}"
         hint = "correct `packages:`, `suites:` or `pins:` in the spec"
         raise LockError("UNRESOLVABLE", msg, hint=hint)
+    if "Did not understand pin" in done.output:
+        # apt only warns, and would go on with packages that nobody asked for.
+        msg = f"apt does not understand a pin of the spec:\n{complaints(done.output)}"
+        raise UsageError("BAD_PIN", msg, hint="man apt_preferences", at="pins")
     return parse_print_uris(done.output)
 
 

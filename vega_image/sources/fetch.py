@@ -59,7 +59,7 @@ def fetch_files(
     log(f"fetching {len(missing)} files, {sum(item.size for item in missing) / 1e6:.1f} MB")
     with store.locked("fetch"):
         missing = _missing(wanted, store)
-        done = sum(_have(_partial(store, item)) for item in missing)
+        done = sum(_have(store, item) for item in missing)
         total = sum(item.size for item in missing)
         _check_space(store, total - done)
         progress(done, total)
@@ -143,8 +143,9 @@ def _partial(store: Store, wanted: Wanted) -> Path:
     return store.tmp / f"{wanted.sha256}.part"
 
 
-def _have(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+def _have(store: Store, wanted: Wanted) -> int:
+    path = _partial(store, wanted)
+    return min(path.stat().st_size, wanted.size) if path.is_file() else 0
 
 
 def _check_space(store: Store, needed: int) -> None:
