@@ -29,6 +29,7 @@ from vega_image.store import disk_errors
 START_SECONDS = 30.0
 POLL_SECONDS = 0.05
 SLOTS = 16
+MOUNTS = Path("/proc/self/mounts")
 _NAMESPACES = ("--pid", "--net", "--fork", "--mount-proc", "--kill-child=KILL")
 
 
@@ -80,7 +81,7 @@ def absent() -> EngineError:
 
 
 def chosen_runtime(
-    mounts: Path = Path("/proc/self/mounts"), found: Callable[[str], str | None] = which
+    mounts: Path = MOUNTS, found: Callable[[str], str | None] = which
 ) -> str | None:
     """Return the OCI runtime to ask for by name, or None where podman's own choice works.
 
@@ -107,6 +108,20 @@ def hybrid_cgroups(mounts: str) -> bool:
     return {"cgroup", "cgroup2"} <= types
 
 
+def storage_driver(folder: Path, mounts: str) -> str:
+    r"""Return `overlay`, or the slow `vfs` on a file system that overlay cannot lie on.
+
+    >>> storage_driver(Path("/a/b"), "o / overlay rw 0 0\ne /a ext4 rw 0 0\n")
+    'overlay'
+    >>> storage_driver(Path("/b"), "o / overlay rw 0 0\ne /a ext4 rw 0 0\n")
+    'vfs'
+    """
+    rows = (fields for line in mounts.splitlines() if len(fields := line.split()) > 2)  # noqa: PLR2004
+    holding = [(row[1], row[2]) for row in rows if folder.is_relative_to(row[1])]
+    _point, kind = max(holding, key=lambda row: len(row[0]), default=("/", ""))
+    return "vfs" if kind in {"overlay", "ecryptfs", "nfs", "nfs4"} else "overlay"
+
+
 def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str]:
     """Write the two configuration files and return the environment that names them."""
     containers, storage = private / "containers.conf", private / "storage.conf"
@@ -125,8 +140,10 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
     if runtime:
         lines.append(f"runtime = {_toml(runtime)}")
     containers.write_text("\n".join(lines) + "\n")
+    driver = storage_driver(slot, MOUNTS.read_text())
     storage.write_text(
-        f'[storage]\ndriver = "overlay"\ngraphroot = {_toml(str(slot / "root"))}\n'
+        f"[storage]\ndriver = {_toml(driver)}\n"
+        f"graphroot = {_toml(str(slot / 'root'))}\n"
         f"runroot = {_toml(str(private / 'run'))}\n"
     )
     return {
