@@ -194,7 +194,7 @@ def _unique_id(root: Sysroot, node: kfd.Node, folder: str) -> Reading[str]:
 
 def _others(root: Sysroot, nodes: tuple[kfd.Node, ...]) -> tuple[OtherGpu, ...]:
     computing = tuple(
-        _other(root, node) for node in nodes if node.is_gpu and not _is_ours(node)
+        _other(root, node) for node in nodes if _tells(node) and not _is_ours(node)
     )
     seen = {kfd.pci_slot(node) for node in nodes if node.is_gpu}
     folders = {drm.slot_of(root, folder): folder for folder in drm.card_folders(root)}

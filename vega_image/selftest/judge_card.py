@@ -40,9 +40,13 @@ def _identity(card: Card) -> Iterator[Finding]:
         title=f"{target} at {where(card)}: {card.compute_units} CUs, {size}",
         detail=f"PCI id {card.pci_id}, board {card.subsystem} rev {card.revision}, "
         f"VBIOS {card.vbios}, unique id {card.unique_id}",
-        action=f"give a container --device /dev/kfd --device {card.render.path} "
-        f"--group-add {card.render.gid}",
+        action=f"give a container --device /dev/kfd --device {card.render.path}{_group(card)}",
     )
+
+
+def _group(card: Card) -> str:
+    gid = card.render.gid
+    return f" --group-add {gid}" if isinstance(gid, int) and gid > 0 else ""
 
 
 def _board(card: Card) -> Iterator[Finding]:
