@@ -26,11 +26,12 @@ WORD = Struct("<Q")
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_X86_64, EM_AMDGPU = 62, 224
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_PHDR = 1, 2, 3, 6
-PF_W = 2
+PF_X, PF_W = 1, 2
+SHT_NULL = 0
 SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_DYNSYM, SHT_RELR = (
     1, 2, 3, 4, 8, 9, 11, 19,
 )  # fmt: skip
-SHF_WRITE, SHF_ALLOC, SHF_COMPRESSED = 1, 2, 0x800
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 1, 2, 4, 0x800
 STT_SECTION = 3
 PN_XNUM = 0xFFFF
 
@@ -214,8 +215,9 @@ def _sections(window: Window, header: Header) -> tuple[Section, ...]:
     sections = tuple(
         Section(_text(window, names, row[0]), index, *row) for index, row in enumerate(rows)
     )
-    for section in sections[1:]:
-        window.require(section.offset, section.end - section.offset)
+    for section in sections:
+        if section.type not in {SHT_NULL, SHT_NOBITS}:
+            window.require(section.offset, section.size)
     return sections
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 
 from vega_image.codeobjects.bundle import COUNT, ENTRY, MAGIC, Bundle, Entry
 from vega_image.codeobjects.elf import (
+    PF_X,
     PHDR,
     PT_INTERP,
     PT_LOAD,
     PT_PHDR,
     SHDR,
+    SHF_EXECINSTR,
     WORD,
     Section,
     Segment,
@@ -198,7 +200,17 @@ class _Shift:
             filesz=segment.filesz - skip,
             memsz=segment.memsz - skip,
         )
-        return [replace(segment, filesz=size, memsz=size), tail]
+        head = replace(segment, filesz=size, memsz=size)
+        return [self._rights(half) for half in (head, tail)]
+
+    def _rights(self, half: Segment) -> Segment:
+        """Take the right to execute from a half that got none of the code."""
+        code = any(
+            section.flags & SHF_EXECINSTR
+            and half.vaddr <= section.addr < half.vaddr + half.memsz
+            for section in self.fat.elf.sections
+        )
+        return half if code else replace(half, flags=half.flags & ~PF_X)
 
     def _own(self, segment: Segment, place: int, count: int) -> Segment:
         """PT_PHDR describes the table itself."""

@@ -78,6 +78,9 @@ def target_of_entry(entry_id: str) -> Target | None:
     parts = rest.split("-", TRIPLE_PARTS)
     if kind == "host" or len(parts) < TRIPLE_PARTS:
         return None
+    # Older bundles leave the environment out: amdgcn-amd-amdhsa-gfx906.
+    if len(parts) == TRIPLE_PARTS and not parts[-1].startswith("gfx"):
+        return None
     return parse_target(parts[-1])
 
 
