@@ -1,0 +1,1 @@
+"""From a tree of files to an OCI image: layers, compression, layout, archive; and back."""
