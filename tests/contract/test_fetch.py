@@ -139,6 +139,13 @@ def test_file_that_is_shorter_on_the_server(desk: Desk) -> None:
     assert desk.refused(desk.wanted("big")).code == "FETCH_TRUNCATED"
 
 
+def test_file_that_shrank_below_what_is_here(desk: Desk) -> None:
+    desk.partial("big").write_bytes(desk.data["big"][:5000])
+    desk.server.faults["/big"] = Fault(body=b"short")
+    assert desk.refused(desk.wanted("big")).code == "FETCH_TRUNCATED"
+    assert desk.server.asked("/big") == ["bytes=5000-", ""]
+
+
 @pytest.mark.parametrize("extra", [b"", b"more"])
 def test_swapped_file_is_exit_4(desk: Desk, extra: bytes) -> None:
     body = bytes(BIG) + extra

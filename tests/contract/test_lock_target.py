@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -181,6 +181,19 @@ def test_archives_are_fetched_with_the_packages(desk: Desk) -> None:
     assert holds(desk.supply().store, lock)
     assert "s3cret" not in encode_lock(lock).decode()
     check_lock(lock, desk.target(), tools=TOOLS)
+
+
+def test_a_full_store_needs_no_mirror(desk: Desk) -> None:
+    lock = desk.lock().lock
+    lost = replace(desk.supply(), origin=Origin(sysroot=desk.base / "no-such-root"))
+    with pytest.raises(UsageError) as online:
+        fetch_sources(lock, lost)
+    assert online.value.code == "NO_MIRROR"
+    with pytest.raises(BytesError) as offline:
+        fetch_sources(lock, replace(lost, offline=True))
+    assert offline.value.code == "OFFLINE_MISSING"
+    fetch_sources(lock, desk.supply())
+    fetch_sources(lock, lost)
 
 
 def test_an_archive_with_other_bytes_is_refused(desk: Desk) -> None:

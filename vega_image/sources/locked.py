@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vega_image.digest import PREFIX
 from vega_image.errors import LockError
 from vega_image.lock import Lock, LockedArchive, LockedDebian, LockedGit, LockedSource
 from vega_image.lockfile import unresolved
@@ -47,7 +48,7 @@ def fetch_sources(lock: Lock, supply: Supply) -> None:
         hint = f"vega-image lock {lock.target}"
         raise LockError("LOCK_UNRESOLVED", msg, hint=hint, at=waiting[0])
     fetch_files(
-        wanted_files(lock, supply.origin),
+        _missing_files(lock, supply),
         store=supply.store,
         offline=supply.offline,
         progress=supply.progress,
@@ -64,12 +65,13 @@ def fetch_sources(lock: Lock, supply: Supply) -> None:
             )
 
 
-def wanted_files(lock: Lock, origin: Origin) -> Iterator[Wanted]:
-    """Name the addresses of a lock's plain files; the mirror is looked up only if needed."""
+def _missing_files(lock: Lock, supply: Supply) -> Iterator[Wanted]:
+    """Look the mirror up only for a file that is missing: a full store needs no mirror."""
     for source in lock.sources.values():
         if isinstance(source, LockedDebian):
-            bases = origin.bases()
-            for file in source.packages:
+            files = [f for f in source.packages if not supply.store.has(PREFIX + f.sha256)]
+            bases = supply.origin.bases() if files and not supply.offline else ()
+            for file in files:
                 yield Wanted(
                     name=f"{file.package} {file.version}",
                     urls=tuple(join(base, file.pool_path) for base in bases),
