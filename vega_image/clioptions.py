@@ -77,6 +77,12 @@ def fetching(function: Callable[P, R]) -> Callable[P, R]:
     """Add the options of words that may use the network."""
     decorated = click.option("--offline", is_flag=True, help="Never use the network.")(function)
     decorated = click.option(
+        "--debian-keyring",
+        type=FILE,
+        envvar="VEGA_IMAGE_DEBIAN_KEYRING",
+        help="Keyring of the mirror; default: the host's.",
+    )(decorated)
+    decorated = click.option(
         "--debian-snapshot",
         metavar="URL",
         envvar="VEGA_IMAGE_DEBIAN_SNAPSHOT",
@@ -146,6 +152,7 @@ def _call(options: dict[str, Any]) -> Call:
         state=folders.state,
         mirror=options.pop("debian_mirror", None) or config.get("debian_mirror"),
         snapshots=(snapshot,) if snapshot else (),
+        keyring=options.pop("debian_keyring", None),
         offline=options.pop("offline", False),
         engine=options.pop("engine", None) or config.get("engine") or "auto",
         environ=dict(os.environ),

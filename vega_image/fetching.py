@@ -29,7 +29,9 @@ def supply_of(
         scratch = tempfile.TemporaryDirectory(dir=store.tmp, prefix="supply-")
     with scratch as folder:
         yield Supply(
-            origin=Origin(mirror=settings.mirror, snapshots=settings.snapshots),
+            origin=Origin(
+                mirror=settings.mirror, keyring=settings.keyring, snapshots=settings.snapshots
+            ),
             store=store,
             scratch=Path(folder),
             now=int(time.time()),

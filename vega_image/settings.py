@@ -53,6 +53,7 @@ class Settings:
     state: Path
     mirror: str | None
     snapshots: tuple[str, ...]
+    keyring: Path | None
     offline: bool
     engine: str
     environ: Mapping[str, str]

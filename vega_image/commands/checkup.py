@@ -20,7 +20,9 @@ MIN_WIDTH = 60
 def checkup(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
     """Judge this host, or a recorded one under `sysroot`; returns 0, 5 or 7."""
     settings = call.settings
-    origin = Origin(mirror=settings.mirror, snapshots=settings.snapshots)
+    origin = Origin(
+        mirror=settings.mirror, keyring=settings.keyring, snapshots=settings.snapshots
+    )
     probe = gather(settings.store, origin, settings.environ) if sysroot is None else None
     facts = None
     if not build_host_only:

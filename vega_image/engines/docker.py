@@ -7,11 +7,9 @@ asks which one it is.
 from __future__ import annotations
 
 import re
-import resource
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import IO, Any, Self, cast
 
 import docker  # noqa: TID251 - this is its one place
@@ -23,8 +21,10 @@ from vega_image.engines.base import Artifact, Work
 from vega_image.engines.container import LABEL, ContainerSpec, Started, State
 from vega_image.engines.context import Reader
 from vega_image.engines.createbody import Machine, create_body
+from vega_image.engines.dialect import DIALECTS
 from vega_image.engines.dockerfile import BASE_ARG
 from vega_image.engines.events import clean, lines_of
+from vega_image.engines.limits import PROCESSES, hard_limit
 from vega_image.engines.owner import OWNER_LABEL, Owner
 from vega_image.engines.stage import build_stage
 from vega_image.errors import EngineError
@@ -35,25 +35,6 @@ ANSWER_SECONDS = 60
 GONE_SECONDS = 15.0
 CONFLICT = 409
 _LOADED = re.compile(r"^Loaded image(?:\(s\))?(?: ID)?: (\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """Where an engine's Docker API differs.
-
-    `no_network` is what the `networkmode` of a build must say: podman takes any word it does
-    not know, also Docker's `none`, for its default, the host's network (4.3.1: seen).
-    `opened` are the folders that stay writable in a read-only container.
-    """
-
-    no_network: str
-    opened: tuple[str, ...] = ()
-
-
-DIALECTS = {
-    "docker": Dialect(no_network="none"),
-    "podman": Dialect(no_network="NetworkDisabled", opened=("/run", "/tmp", "/var/tmp")),  # noqa: S108
-}
 
 
 class DockerEngine:
@@ -67,6 +48,7 @@ class DockerEngine:
         self._address = address
         self._dialect = DIALECTS[name]
         self._owner = Owner.current()
+        self._attached: dict[str, ExitStack] = {}
         with _engine_errors(name, "connecting"):
             self._api = docker.APIClient(
                 base_url=address, version="auto", timeout=ANSWER_SECONDS
@@ -76,6 +58,8 @@ class DockerEngine:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        for attached in self._attached.values():
+            attached.close()
         self._api.close()
 
     @property
@@ -157,8 +141,7 @@ class DockerEngine:
                 ):
                     on_event(event)
             finally:
-                for response in responses:
-                    response.close()
+                _close(responses)
 
     @contextmanager
     def saved(self, image: str) -> Iterator[ByteSource]:
@@ -181,7 +164,7 @@ class DockerEngine:
         """Create and start; raises EngineError CONTAINER_FAILED when the engine refuses."""
         with self._errors(f"starting {spec.name}", code="CONTAINER_FAILED"):
             labels = {LABEL: spec.label, OWNER_LABEL: self.owner}
-            machine = Machine(processes=_process_limit(), opened=self._dialect.opened)
+            machine = Machine(processes=hard_limit(PROCESSES), opened=self._dialect.opened)
             body = create_body(spec, labels, machine=machine)
             created = self._api.create_container_from_config(body, spec.name)  # type: ignore[no-untyped-call]
             container = str(created["Id"])
@@ -224,6 +207,7 @@ class DockerEngine:
 
     def remove(self, container: str) -> None:
         """Kill if needed and remove with its volumes; nothing to do when it is gone."""
+        self._attached.pop(container, ExitStack()).close()
         with self._errors("removing a container"):
             try:
                 self._api.remove_container(container, v=True, force=True)
@@ -274,9 +258,16 @@ class DockerEngine:
 
     def _started(self, container: str) -> Started:
         # Attached before it starts: the engine keeps no log to read the first lines from.
-        stream = self._endless().attach(container, stream=True, logs=False)
-        self._api.start(container)
-        return Started(id=container, lines=lines_of(cast("Iterable[bytes]", stream)))
+        responses: list[requests.Response] = []
+        with ExitStack() as stack:
+            api = stack.enter_context(self._patient())
+            api.hooks["response"].append(lambda answer, **_k: responses.append(answer))
+            stack.callback(_close, responses)
+            stream = api.attach(container, stream=True, logs=False)
+            stack.callback(_hang_up, stream.close)
+            self._api.start(container)
+            self._attached[container] = stack.pop_all()
+        return Started(id=container, lines=lines_of(stream))
 
     def _endless(self) -> docker.APIClient:
         return docker.APIClient(
@@ -360,9 +351,15 @@ def _engine_errors(name: str, doing: str, *, code: str = "ENGINE_FAILED") -> Ite
         raise EngineError(code, msg, hint="vega-image doctor") from error
 
 
-def _process_limit() -> int | None:
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    return None if hard == resource.RLIM_INFINITY else hard
+def _close(responses: list[requests.Response]) -> None:
+    for response in responses:
+        response.close()
+
+
+def _hang_up(close: Callable[[], None]) -> None:
+    """Close a stream whose other end may have closed it already."""
+    with suppress(OSError):
+        close()
 
 
 def _counted(archive: Iterable[bytes], progress: Callable[[int], None]) -> Iterator[bytes]:

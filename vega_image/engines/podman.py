@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import resource
 import shutil
 import socket
 import subprocess  # noqa: TID251 - only the type of a child that process.py started
@@ -22,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from vega_image.engines.limits import OPEN_FILES, PROCESSES, hard_limit
 from vega_image.errors import EngineError
 from vega_image.process import output_of, run, which
 from vega_image.store import disk_errors
@@ -29,6 +29,7 @@ from vega_image.store import disk_errors
 START_SECONDS = 30.0
 POLL_SECONDS = 0.05
 SLOTS = 16
+PREFIX = "vega-image-"
 MOUNTS = Path("/proc/self/mounts")
 _NAMESPACES = ("--pid", "--net", "--fork", "--mount-proc", "--kill-child=KILL")
 
@@ -55,8 +56,7 @@ def podman_service(
     runtime = chosen_runtime()
     if runtime:
         log(f"podman: crun does not work with this machine's hybrid cgroups; using {runtime}")
-    with _slot(folder) as slot, tempfile.TemporaryDirectory(prefix="vega-image-") as name:
-        private = Path(name)
+    with _slot(folder.resolve()) as (slot, private):
         env = dict(environ) | _configured(slot, private, runtime)
         address = private / "api.sock"
         said = private / "service.log"
@@ -127,10 +127,12 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
     containers, storage = private / "containers.conf", private / "storage.conf"
     scratch = private / "tmp"
     scratch.mkdir()
-    limits = [_limit("nofile", resource.RLIMIT_NOFILE), _limit("nproc", resource.RLIMIT_NPROC)]
+    # Podman's own defaults are above many hard limits, and then nothing starts.
+    hard = {"nofile": hard_limit(OPEN_FILES), "nproc": hard_limit(PROCESSES)}
+    limits = [f"{name}={limit}:{limit}" for name, limit in hard.items() if limit is not None]
     lines = [
         "[containers]",
-        f"default_ulimits = {_toml([text for text in limits if text])}",
+        f"default_ulimits = {_toml(limits)}",
         "[engine]",
         # A systemd scope would be asked for by process numbers of another namespace.
         'cgroup_manager = "cgroupfs"',
@@ -151,12 +153,6 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
         "CONTAINERS_STORAGE_CONF": str(storage),
         "TMPDIR": str(scratch),
     }
-
-
-def _limit(name: str, which_limit: int) -> str | None:
-    """Podman's own default is higher than many hard limits, and then nothing starts."""
-    _soft, hard = resource.getrlimit(which_limit)
-    return None if hard == resource.RLIM_INFINITY else f"{name}={hard}:{hard}"
 
 
 def _toml(value: str | list[str]) -> str:
@@ -197,38 +193,43 @@ def _answers(address: Path) -> bool:
 
 
 @contextmanager
-def _slot(folder: Path) -> Iterator[Path]:
-    """Hold a storage folder of one's own; kept for the next command when all went well."""
+def _slot(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Hold a storage folder and a short-named private one; the storage is kept afterwards."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for number in range(SLOTS):
-        slot = folder / f"slot-{number}"
         with (folder / f"slot-{number}.lock").open("wb") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            yield from _clean_slot(slot)
+            with _clean(folder / f"slot-{number}") as (slot, private):
+                yield slot, private
             return
     msg = f"{folder}: {SLOTS} vega-image commands use podman already"
     raise EngineError("ENGINE_BUSY", msg, hint="wait for one of them to end")
 
 
-def _clean_slot(slot: Path) -> Iterator[Path]:
+@contextmanager
+def _clean(slot: Path) -> Iterator[tuple[Path, Path]]:
     """Empty a slot whose last user was killed; containers are never kept, images are."""
-    dirty = slot / "in-use"
-    if dirty.exists():
+    in_use = slot / "in-use"
+    if in_use.exists():
+        private = Path(in_use.read_text())
+        if private.name.startswith(PREFIX) and private.parent == Path(tempfile.gettempdir()):
+            _erase(private)
         _erase(slot)
-    with disk_errors(slot):
-        slot.mkdir(exist_ok=True)
-        dirty.touch()
-    _erase(slot / "root" / "libpod")
-    try:
-        yield slot
-    except Exception:
-        dirty.unlink()
-        raise
-    dirty.unlink()
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
+        with disk_errors(slot):
+            slot.mkdir(exist_ok=True)
+            in_use.write_text(name)
+        _erase(slot / "root" / "libpod")
+        try:
+            yield slot, Path(name)
+        except Exception:
+            in_use.unlink()
+            raise
+        in_use.unlink()
 
 
 def _erase(folder: Path) -> None:

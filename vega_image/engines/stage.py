@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -72,8 +72,12 @@ def build_stage(api: StageApi, step: Step, work: Work, *, owner_label: str) -> A
     parent = ParentImage(tree=tree, store=work.store, labels=labels, epoch=work.epoch)
     try:
         layers = _layers(api, parent, step, work)
-    finally:
-        api.clear(labels)
+    except BaseException:
+        # What cannot be removed now goes at the next start; the first error matters more.
+        with suppress(EngineError):
+            api.clear(labels)
+        raise
+    api.clear(labels)
     with disk_errors(work.store.root):
         result = apply_layers(
             tree, layers, store=work.store, owner=f"stage:{step.name}", note=work.log

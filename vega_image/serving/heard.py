@@ -58,11 +58,7 @@ def death(heard: Heard, state: State | None, *, model: str) -> VegaError:
 
 
 def _last(heard: Heard) -> list[str]:
-    start = [] if heard.open_to_prompts else _complaints(heard)
-    return [*start, *heard.crash][-SHOWN_LINES:]
-
-
-def _complaints(heard: Heard) -> list[str]:
-    """Error lines of the start-up, else its last ones."""
-    errors = [line for line in heard.start if " E " in line[:16]]
-    return (errors or [line for line in heard.start if line])[-SHOWN_LINES:]
+    """Last words if there are any, else the start-up's errors, else its end."""
+    start = [] if heard.open_to_prompts else [line for line in heard.start if line]
+    errors = [line for line in start if " E " in line[:16]]
+    return list(heard.crash or errors or start)[-SHOWN_LINES:]

@@ -38,9 +38,9 @@ def read_model(
     MODEL_UNREADABLE, MODEL_NOT_GGUF or BAD_DIGEST, BytesError MODEL_WRONG_DIGEST.
     """
     wanted = None if expected is None else _parsed(expected)
-    real = path.expanduser().absolute()
     try:
-        real = real.resolve(strict=True)
+        path.stat()  # resolve() has an error of its own for a loop of links
+        real = path.resolve(strict=True)
         digest, status = _hashed(real, progress)
     except OSError as error:
         msg = f"cannot read the model {path}: {error.strerror}"

@@ -9,7 +9,8 @@ import h11
 
 from vega_image.serving.access import MAX_BODY, MAX_HEAD
 
-CHUNK = 64 * 1024
+CHUNK = 16 * 1024
+"""A head that comes in one piece may be this much above MAX_HEAD."""
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 60.0
 WRITE_SECONDS = 60.0
