@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vega_image.errors import StageError
-from vega_image.rootfs.collect import parents, through_files
+from vega_image.rootfs.collect import through_files
 from vega_image.rootfs.tree import Entry, Kind, Tree
 
 
@@ -27,23 +27,14 @@ def assemble(entries: Iterable[Entry]) -> Tree:
 
 
 def merge(base: Tree, top: Tree) -> Tree:
-    """Lay `top` over `base`, as a stage's result over what it started from.
+    """Lay `top` over `base`: of two files, links or folders of one path, `top`'s stays.
 
-    An entry of `top` wins; a folder replaced by something else loses its content. Raises
-    StageError PACKAGE_CONFLICT when a path would lead through a file or a symlink.
+    Raises StageError PACKAGE_CONFLICT rather than lose what lies below a path.
     """
-    over = top.by_path()
-    closed = {entry.path for entry in top.entries if entry.kind is not Kind.DIR}
-    kept = [
-        entry
-        for entry in base.entries
-        if entry.path not in over and closed.isdisjoint(parents(entry.path))
-    ]
-    joined = [*kept, *top.entries]
-    by_path = {entry.path: entry for entry in joined}
-    for path, through in through_files(joined):
-        raise _conflict(path, by_path[through], by_path[path])
-    return Tree.of(joined)
+    joined = base.by_path() | top.by_path()
+    for path, through in through_files(joined.values()):
+        raise _conflict(path, joined[through], joined[path])
+    return Tree.of(joined.values())
 
 
 def _shared(one: Entry, other: Entry) -> bool:

@@ -20,13 +20,15 @@ class Collector:
     """What one archive adds to a tree.
 
     `what` names the archive in errors, `owner` is that of its entries, `links` are folders
-    that are symlinks in the image (merged /usr). `notes` says what was changed on the way.
+    that are symlinks in the image (merged /usr). `prune` drops folders that exclusion emptied.
+    `notes` says what was changed on the way.
     """
 
     what: str
     owner: str
     selection: Selection = field(default_factory=Selection)
     links: Mapping[str, str] = field(default_factory=dict)
+    prune: bool = True
     notes: list[str] = field(default_factory=list)
     _entries: dict[str, Entry] = field(default_factory=dict, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
@@ -49,13 +51,14 @@ class Collector:
         self._entries[path] = entry
 
     def entries(self) -> list[Entry]:
-        """Return everything kept; folders that exclusion emptied are gone.
+        """Return everything kept.
 
         Raises StageError HOSTILE_TAR for a path that leads through a file or a symlink.
         """
         kept = [entry for entry in self._entries.values() if entry.kind is not Kind.DIR]
         needed = {parent for entry in kept for parent in parents(entry.path)}
-        emptied = {parent for path in self._dropped for parent in parents(path)}
+        dropped = self._dropped if self.prune else set[str]()
+        emptied = {parent for path in dropped for parent in parents(path)}
         kept += [
             entry
             for entry in self._entries.values()

@@ -6,7 +6,7 @@ dpkg-deb only ever writes to a pipe; nothing is unpacked onto a file system.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,9 @@ from vega_image.errors import StageError
 from vega_image.lock import PackageFile
 from vega_image.process import output_of
 from vega_image.rootfs.collect import Collector
+from vega_image.rootfs.selection import canonical
 from vega_image.rootfs.tarread import TarStream
-from vega_image.rootfs.tree import Content, Entry, Tree
+from vega_image.rootfs.tree import Content, Entry, Kind, Tree
 from vega_image.store import ObjectWriter, Store
 
 # A file of this size gets an object of its own: a later step then verifies and maps it alone.
@@ -88,6 +89,7 @@ class DebReader:
             entries = collector.entries()
             shared.commit()
         placed = (_placed(entry, shared.digest) for entry in entries)
+        control["md5sums"] = _kept_sums(control.get("md5sums", ""), entries, collector.links)
         return Extracted(
             package=package.package,
             entries=Tree.of(placed).entries,
@@ -147,3 +149,11 @@ def _placed(entry: Entry, shared: str) -> Entry:
     if content is None or content.object != _PACKAGE_BYTES:
         return entry
     return replace(entry, content=replace(content, object=shared))
+
+
+def _kept_sums(text: str, entries: Sequence[Entry], links: Mapping[str, str]) -> str:
+    """Reduce a package's md5sums to its kept files, named as the image names them."""
+    kept = {entry.path for entry in entries if entry.kind is Kind.FILE}
+    rows = [line.partition("  ") for line in text.splitlines()]
+    named = sorted((canonical(path, links), md5) for md5, _, path in rows)
+    return "".join(f"{md5}  {path}\n" for path, md5 in named if path in kept)

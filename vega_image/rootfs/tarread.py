@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from vega_image.errors import StageError
+from vega_image.errors import StageError, VegaError
 
 BLOCK: Final = 512
 CHUNK: Final = 1 << 20
@@ -155,7 +155,7 @@ def hostile(what: str, path: str, why: str) -> StageError:
     return StageError("HOSTILE_TAR", msg, at=f"{what}: {path!r}")
 
 
-def safe_path(raw: str, refuse: Callable[[str, str], StageError]) -> str:
+def safe_path(raw: str, refuse: Callable[[str, str], VegaError]) -> str:
     """Normalise a member's name to `a/b/c`, "" for the root itself.
 
     Raises what `refuse(name, why)` makes for a name that is absolute, climbs, hides a

@@ -6,9 +6,10 @@ tars), so umask, owner, xattrs and time of the build host cannot leak into an im
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, cast
 
 from vega_image.digest import Json
@@ -59,13 +60,13 @@ class Tree:
     def of(cls, entries: Iterable[Entry]) -> Tree:
         """Sort; raises ValueError on a path given twice."""
         ordered = sorted(entries, key=lambda entry: entry.path)
-        for before, after in zip(ordered, ordered[1:], strict=False):
+        for before, after in pairwise(ordered):
             if before.path == after.path:
                 msg = f"{after.path}: in {before.owner} and in {after.owner}"
                 raise ValueError(msg)
         return cls(tuple(ordered))
 
-    def by_path(self) -> Mapping[str, Entry]:
+    def by_path(self) -> dict[str, Entry]:
         """Index by path."""
         return {entry.path: entry for entry in self.entries}
 
