@@ -1,7 +1,8 @@
 """What a server printed: all of its start-up, and later only the runtime's last words.
 
 Nobody can send a prompt before the bridge opens, so start-up lines are safe to show; after
-that a line may quote a request, and is dropped unless it is a known kind of crash. Pure.
+that a line may quote one (seen: an error about JSON repeats the body) and is dropped, unless
+it is a known kind of crash. Pure.
 """
 
 from __future__ import annotations

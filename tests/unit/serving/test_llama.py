@@ -51,6 +51,12 @@ def test_each_line_of_the_proof_is_needed(project: Path, drop: str) -> None:
     assert refused(lines, "Vulkan0").code == "GPU_NOT_USED"
 
 
+def test_a_second_device_beside_the_named_one_is_refused(project: Path) -> None:
+    lines = said(project, "vulkan-all-layers")
+    second = [line.replace("Vulkan0", "Vulkan1") for line in lines if "using device" in line]
+    assert refused([*lines, *second], "Vulkan0").code == "GPU_NOT_USED"
+
+
 def test_a_card_at_another_address_is_refused(project: Path) -> None:
     lines = said(project, "vulkan-all-layers")
     there = [line.replace("unknown id", "0000:0A:00.0") for line in lines]
@@ -87,6 +93,7 @@ def test_once_prompts_may_come_only_crash_lines_are_kept() -> None:
     assert "exit code 134" in error.message
     assert "ROCm error: out of memory" in error.message
     assert PROMPT not in error.message
+    assert not [line for line in heard.start if PROMPT in line]
     assert "load_model" not in error.message
 
 
