@@ -28,6 +28,7 @@ def test_the_good_card_is_read_in_full(good: Path) -> None:
     assert card.vbios == "113-D3600200-106"
     assert card.vram == card.vram_driver == 17163091968
     assert card.compute_units == 60
+    assert (card.sramecc, card.hbm_ecc) == (True, False)
     assert card.unique_id == "0000000000000001"
     assert (card.firmware_mec, card.firmware_sdma) == (472, 145)
     assert not isinstance(card.atomics, NotAvailable)
