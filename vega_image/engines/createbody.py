@@ -1,4 +1,4 @@
-"""A ContainerSpec as the body of the Docker API's `POST /containers/create` (v1.41); pure."""
+"""A ContainerSpec as the body of the Docker API's `POST /containers/create` (v1.41)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vega_image.digest import Json
-from vega_image.engines.container import ContainerSpec
+from vega_image.engines.container import ContainerSpec, Mount
+from vega_image.errors import UsageError
 
+_CSV = ',"\n\r'
 _SAFE = "noexec,nosuid,nodev"
 
 
@@ -26,7 +28,10 @@ class Machine:
 def create_body(
     spec: ContainerSpec, labels: Mapping[str, str], *, machine: Machine
 ) -> dict[str, Json]:
-    """Return the whole request, the sandbox included: it is the same for every spec."""
+    """Return the whole request, the sandbox included: it is the same for every spec.
+
+    Raises UsageError MOUNT_PATH for a mount that is not there or cannot be named.
+    """
     body: dict[str, Json] = {
         "Image": spec.image,
         "Cmd": list(spec.command),
@@ -65,15 +70,7 @@ def _host_config(spec: ContainerSpec, machine: Machine) -> Json:
         "GroupAdd": [str(gid) for gid in spec.groups],
         "Devices": [_device(str(path)) for path in spec.devices],
         "Tmpfs": _tmpfs(spec, machine),
-        "Mounts": [
-            {
-                "Type": "bind",
-                "Source": str(item.source),
-                "Target": item.target,
-                "ReadOnly": item.read_only,
-            }
-            for item in spec.mounts
-        ],
+        **_mounts(spec),
         **shm,
     }
 
@@ -83,6 +80,35 @@ def _tmpfs(spec: ContainerSpec, machine: Machine) -> Json:
     for item in spec.tmpfs:
         mounts[item.target] = f"rw,{_SAFE},size={item.size_bytes},mode={item.mode:o}"
     return mounts
+
+
+def _mounts(spec: ContainerSpec) -> dict[str, Json]:
+    """Both engines cut a bind at `:`; podman reads a mount as comma-separated values."""
+    binds: list[Json] = []
+    mounts: list[Json] = []
+    for item in spec.mounts:
+        source = str(item.source)
+        if not item.source.exists():
+            # Both engines would make a folder of that name, as root.
+            msg = f"{source}: cannot be mounted: no such file"
+            raise UsageError("MOUNT_PATH", msg, at=source)
+        if ":" not in source:
+            binds.append(f"{source}:{item.target}:{'ro' if item.read_only else 'rw'}")
+        elif set(source).isdisjoint(_CSV):
+            mounts.append(_mount(item))
+        else:
+            msg = f"{source}: a path with `:` and one of , and quotes cannot be mounted"
+            raise UsageError("MOUNT_PATH", msg, at=source, hint="rename it, or link to it")
+    return {"Mounts": mounts, "Binds": binds}
+
+
+def _mount(item: Mount) -> Json:
+    return {
+        "Type": "bind",
+        "Source": str(item.source),
+        "Target": item.target,
+        "ReadOnly": item.read_only,
+    }
 
 
 def _device(path: str) -> Json:

@@ -124,24 +124,19 @@ class DockerEngine:
         Whatever ends this call also ends the build: the connection is closed, and dockerd
         kills the running stage.
         """
-        responses: list[requests.Response] = []
         with self._errors("building a stage"), self._patient() as api:
-            api.hooks["response"].append(lambda answer, **_k: responses.append(answer))
-            try:
-                for event in api.build(
-                    fileobj=cast("IO[bytes]", context),
-                    custom_context=True,
-                    nocache=True,
-                    rm=True,
-                    forcerm=True,
-                    decode=True,
-                    buildargs={BASE_ARG: base},
-                    network_mode=self._dialect.no_network,
-                    use_config_proxy=False,
-                ):
-                    on_event(event)
-            finally:
-                _close(responses)
+            for event in api.build(
+                fileobj=cast("IO[bytes]", context),
+                custom_context=True,
+                nocache=True,
+                rm=True,
+                forcerm=True,
+                decode=True,
+                buildargs={BASE_ARG: base},
+                network_mode=self._dialect.no_network,
+                use_config_proxy=False,
+            ):
+                on_event(event)
 
     @contextmanager
     def saved(self, image: str) -> Iterator[ByteSource]:
@@ -258,27 +253,30 @@ class DockerEngine:
 
     def _started(self, container: str) -> Started:
         # Attached before it starts: the engine keeps no log to read the first lines from.
-        responses: list[requests.Response] = []
         with ExitStack() as stack:
             api = stack.enter_context(self._patient())
-            api.hooks["response"].append(lambda answer, **_k: responses.append(answer))
-            stack.callback(_close, responses)
             stream = api.attach(container, stream=True, logs=False)
             stack.callback(_hang_up, stream.close)
             self._api.start(container)
             self._attached[container] = stack.pop_all()
         return Started(id=container, lines=lines_of(stream))
 
-    def _endless(self) -> docker.APIClient:
-        return docker.APIClient(
-            base_url=self._address, version=self._api.api_version, timeout=cast("int", None)
-        )
-
     @contextmanager
     def _patient(self) -> Iterator[docker.APIClient]:
-        """Open a client of its own that waits as long as the work takes."""
-        with closing(self._endless()) as api:
-            yield api
+        """Open a client that waits as long as the work takes; its connections end with it."""
+        responses: list[requests.Response] = []
+        endless = cast("int", None)
+        with closing(
+            docker.APIClient(
+                base_url=self._address, version=self._api.api_version, timeout=endless
+            )
+        ) as api:
+            api.hooks["response"].append(lambda answer, **_k: responses.append(answer))
+            try:
+                yield api
+            finally:
+                for response in responses:
+                    response.close()
 
     def _containers(self, label: str) -> list[dict[str, Any]]:
         with self._errors("listing containers"):
@@ -349,11 +347,6 @@ def _engine_errors(name: str, doing: str, *, code: str = "ENGINE_FAILED") -> Ite
         told = getattr(error, "explanation", None) or error
         msg = f"{name}: {doing}: {clean(str(told))}"
         raise EngineError(code, msg, hint="vega-image doctor") from error
-
-
-def _close(responses: list[requests.Response]) -> None:
-    for response in responses:
-        response.close()
 
 
 def _hang_up(close: Callable[[], None]) -> None:

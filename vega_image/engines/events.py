@@ -15,7 +15,7 @@ from vega_image.errors import EngineError, StageError, VegaError
 
 TAIL = 30
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STEP = re.compile(r"^STEP \d+(?:/\d+)?\s?: (.*)$", re.IGNORECASE)
 _CHATTER = re.compile(r"^(?: ?-+> |Removing intermediate container |COMMIT )")
 _CODE = re.compile(r"(?:exit status|non-zero code:) (\d+)")
