@@ -14,6 +14,7 @@ MODULE = "sys/module/amdgpu"
 IDENTITY_MAP = ["0", "0", "4294967295"]
 VALUE_LIMIT = 1000
 
+PARAMETERS = ("amdgpu.", "nomodeset", "iommu", "amd_iommu", "intel_iommu", "pci=", "pcie_")
 FOREIGN_PREFIXES = ("HSA_", "MIOPEN_", "ROCBLAS_", "ROCR_", "HIP_")
 FOREIGN_NAMES = frozenset(
     {"LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}
@@ -36,10 +37,10 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What runs the driver, and inside what."""
+    """What runs the driver, and inside what; `parameters` are the kernel's that matter here."""
 
     kernel: Reading[str]
-    command_line: Reading[str]
+    parameters: Reading[tuple[str, ...]]
     vendor: Reading[str]
     product: Reading[str]
     virtual: Reading[bool]
@@ -87,13 +88,21 @@ def read_machine(root: Sysroot) -> Machine:
     """Read kernel, board and the walls around us."""
     return Machine(
         kernel=root.text("proc/sys/kernel/osrelease"),
-        command_line=root.text("proc/cmdline"),
+        parameters=_parameters(root),
         vendor=root.text("sys/class/dmi/id/sys_vendor"),
         product=root.text("sys/class/dmi/id/product_name"),
         virtual=_virtual(root),
         container=root.exists(".dockerenv") or root.exists("run/.containerenv"),
         user_namespace=_user_namespace(root),
     )
+
+
+def _parameters(root: Sysroot) -> Reading[tuple[str, ...]]:
+    # Only what bears on the card: a command line may also hold names and secrets.
+    text = root.text("proc/cmdline")
+    if isinstance(text, NotAvailable):
+        return text
+    return tuple(word for word in text.split() if word.startswith(PARAMETERS))
 
 
 def _virtual(root: Sysroot) -> Reading[bool]:

@@ -54,9 +54,7 @@ def _absent(facts: Facts) -> Finding:
     if _kernel_has(facts, "-cloud-"):
         action = "sudo apt install linux-image-amd64 firmware-amd-graphics, then reboot into it"
         return _no_gpu(f"{title}; a cloud kernel has no GPU driver", action, ())
-    if isinstance(facts.machine.command_line, str) and (
-        "nomodeset" in facts.machine.command_line.split()
-    ):
+    if _booted_with(facts, "nomodeset"):
         action = "remove nomodeset from the kernel command line, reboot"
         return _no_gpu(f"{title}; nomodeset keeps the driver off", action, ())
     if facts.driver.loaded is not True:
@@ -161,7 +159,7 @@ def _second(facts: Facts) -> Iterator[Finding]:
             action=f"export ROCR_VISIBLE_DEVICES={_visible(facts.cards)}",
             hazards=("TGT02",),
         )
-    if len(facts.cards) > 1 and not _iommu_passthrough(facts):
+    if len(facts.cards) > 1 and not _booted_with(facts, "iommu=pt"):
         yield Finding(
             code="SEVERAL_CARDS",
             severity="info",
@@ -177,9 +175,9 @@ def _visible(cards: tuple[Card, ...]) -> str:
     return ",".join(f"GPU-{number}" for number in known) or "INDEX (see rocminfo)"
 
 
-def _iommu_passthrough(facts: Facts) -> bool:
-    line = facts.machine.command_line
-    return isinstance(line, str) and "iommu=pt" in line.split()
+def _booted_with(facts: Facts, parameter: str) -> bool:
+    known = facts.machine.parameters
+    return isinstance(known, tuple) and parameter in known
 
 
 RULES: tuple[Callable[[Facts], Iterator[Finding]], ...] = (

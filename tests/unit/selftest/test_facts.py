@@ -138,6 +138,12 @@ def test_a_kernel_that_names_no_architecture_is_unreadable_not_another_gpu(good:
     assert "gfx_target_version missing" in facts.unreadable[0]
 
 
+def test_of_the_kernels_command_line_only_what_bears_on_the_card_is_kept(good: Path) -> None:
+    write(good, "proc/cmdline", "root=LABEL=x secret=1 iommu=pt amdgpu.noretry=0 pci=realloc\n")
+    kept = facts_of(good).machine.parameters
+    assert kept == ("iommu=pt", "amdgpu.noretry=0", "pci=realloc")
+
+
 def test_bus_lists_a_card_without_a_driver(good: Path) -> None:
     for name, text in (("vendor", "0x1002"), ("device", "0x66af"), ("class", "0x030000")):
         write(good, f"sys/bus/pci/devices/0000:04:00.0/{name}", text)

@@ -141,6 +141,8 @@ def test_two_cards_are_judged_one_by_one(good: Path) -> None:
     assert found.count(CARD) == 2
     assert ("info", "SEVERAL_CARDS") in found
     assert ("warn", "VRAM_UNKNOWN") in found
+    write(good, "proc/cmdline", "quiet iommu=pt")
+    assert ("info", "SEVERAL_CARDS") not in judge(good)
 
 
 def test_a_user_outside_the_group_is_told_its_number(good: Path) -> None:
