@@ -53,7 +53,7 @@ def generated(provenance: Provenance, store: Store) -> Tree:
     files and the records are added. Raises UsageError GENERATED_TWICE.
     """
     root = provenance.target.root
-    texts = {**_records(provenance), **root.files}
+    texts = dict(root.files)
     entries = [
         replace(_entry(path, Kind.SYMLINK, 0o777), target=target)
         for path, target in root.links.items()
@@ -62,7 +62,7 @@ def generated(provenance: Provenance, store: Store) -> Tree:
         texts = {**_accounts(root.users), **texts}
         entries += [_entry(path, Kind.DIR, mode) for path, mode in _FOLDERS.items()]
         entries += _homes(root.users)
-    entries += placed(texts.items(), store)
+    entries += placed([*texts.items(), *_records(provenance).items()], store)
     _refuse_clashes(entries)
     return Tree.of(entries)
 
