@@ -81,8 +81,12 @@ def unslimmed(work: Path, *argv: str) -> int:
     """Compressed bytes of the rival's root under one codec."""
     with (work / "root.tar").open("rb") as source:
         child = subprocess.Popen(argv, stdin=source, stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        return sum(len(block) for block in iter(lambda: child.stdout.read(1 << 20), b""))  # type: ignore[union-attr]
+        stream = child.stdout
+        assert stream is not None
+        size = 0
+        while block := stream.read(1 << 20):
+            size += len(block)
+        return size
 
 
 def rival_second(store: Path, work: Path) -> float:

@@ -40,11 +40,15 @@ def build(call: Call, request: BuildRequest) -> int:
     began = time.monotonic()
     prepared = _prepared(call, request)
     if request.until == BEFORE_ANY_STEP:
-        call.console.result([f"{request.target}: rendered, nothing built"], _partial(prepared, []))
+        call.console.result(
+            [f"{request.target}: rendered, nothing built"], _partial(prepared, [])
+        )
         return 0
     if request.until:
         prepared.step(request.until)
-    open_job = dry_job(call, prepared) if request.dry_run else real_job(call, prepared, call.store)
+    open_job = (
+        dry_job(call, prepared) if request.dry_run else real_job(call, prepared, call.store)
+    )
     with open_job as job:
         done = execute(job, call.console, until=request.until)
     if request.dry_run or request.until not in {None, prepared.plan[-1].name}:
@@ -145,5 +149,3 @@ def _lines(image: BuiltImage, layout: Layout, seconds: float) -> list[str]:
         f"  time     {duration(seconds)}",
         "  on the card: unproven (no gfx906 report is attached)",
     ]
-
-

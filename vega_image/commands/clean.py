@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from vega_image.clioptions import Call
+from vega_image.digest import Json
 from vega_image.errors import UsageError
 from vega_image.executor import STEPS
 from vega_image.fetching import locked_digests
@@ -35,8 +36,13 @@ def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
             msg = f"would remove {text}"
             raise UsageError("CONFIRM", msg, hint=f"vega-image clean {name} --yes")
         _remove(store, name, mine, objects)
-    value = {"target": name, "steps": len(mine), "objects": len(sizes), "bytes": sum(sizes)}
-    call.console.result([f"removed {text}"], {**value})
+    value: Json = {
+        "target": name,
+        "steps": len(mine),
+        "objects": len(sizes),
+        "bytes": sum(sizes),
+    }
+    call.console.result([f"removed {text}"], value)
     return 0
 
 
@@ -44,7 +50,10 @@ Rows = dict[str, dict[str, Any]]
 
 
 def _steps(store: Store, name: str) -> tuple[Rows, Rows]:
-    rows = {ref: cast("dict[str, Any] | None", store.get_ref(STEPS, ref)) for ref in store.refs(STEPS)}
+    rows = {
+        ref: cast("dict[str, Any] | None", store.get_ref(STEPS, ref))
+        for ref in store.refs(STEPS)
+    }
     known = {ref: row for ref, row in rows.items() if row is not None}
     mine = {ref: row for ref, row in known.items() if row.get("target") == name}
     return mine, {ref: row for ref, row in known.items() if ref not in mine}

@@ -18,9 +18,7 @@ def lock(call: Call, name: str) -> int:
     factory = call.factory
     target = factory.target(name)
     call.console.say(f"{name}: resolving its sources")
-    with supply_of(
-        call, call.store, label=f"lock {name}", log=call.console.line
-    ) as supply:
+    with supply_of(call, call.store, label=f"lock {name}", log=call.console.line) as supply:
         made = _made(call, target, supply)
     value: Json = {
         "target": name,

@@ -95,7 +95,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _check_folder(output: Path) -> None:
-    """An earlier rendering may be renewed; anything else in the folder is not ours to mix with."""
+    """Let an earlier rendering be renewed, but never mix with files of somebody else."""
     if not output.exists():
         return
     found = {path.name for path in output.iterdir()}
@@ -107,4 +107,6 @@ def _check_folder(output: Path) -> None:
         ours = False
     if not ours:
         msg = f"{output}: the folder holds other things"
-        raise UsageError("FOLDER_NOT_OURS", msg, at=str(output), hint="name a new folder: -o DIR")
+        raise UsageError(
+            "FOLDER_NOT_OURS", msg, at=str(output), hint="name a new folder: -o DIR"
+        )

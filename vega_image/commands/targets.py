@@ -21,7 +21,10 @@ def list_targets(call: Call) -> int:
     rows = [_row(factory, call.store, factory.target(name)) for name in factory.names()]
     lines = table(
         ("TARGET", "VERSION", "LOCK", "BUILT", "TITLE"),
-        [[str(row[key]) for key in ("name", "version", "lock", "built", "title")] for row in rows],
+        [
+            [str(row[key]) for key in ("name", "version", "lock", "built", "title")]
+            for row in rows
+        ],
     )
     call.console.result(lines, {"targets": rows})
     return 0

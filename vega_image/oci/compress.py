@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
+
+from pydantic import ValidationError
 
 from vega_image.spec import Codec, Compression
 from vega_image.store import CHUNK, Store
@@ -87,6 +90,32 @@ def media_type(codec: Codec) -> str:
     'application/vnd.oci.image.layer.v1.tar+zstd'
     """
     return f"application/vnd.oci.image.layer.v1.tar+{codec.value}"
+
+
+def describe(options: Compression) -> str:
+    """Write options as one word, for a label; `parse` reads it back.
+
+    >>> describe(Compression(codec=Codec.ZSTD, level=19))
+    'zstd:19:0'
+    """
+    return f"{options.codec.value}:{options.level}:{options.window_log or 0}"
+
+
+def parse(text: str) -> Compression | None:
+    """Read what `describe` wrote; None for anything else.
+
+    >>> parse("zstd:19:0") == Compression(codec=Codec.ZSTD, level=19), parse("zstd:99:0")
+    (True, None)
+    """
+    match = re.fullmatch(r"(zstd|gzip):([0-9]{1,2}):([0-9]{1,2})", text)
+    if match is None:
+        return None
+    try:
+        return Compression(
+            codec=Codec(match[1]), level=int(match[2]), window_log=int(match[3]) or None
+        )
+    except ValidationError:
+        return None
 
 
 def _pieces(store: Store, name: str) -> Iterator[memoryview]:

@@ -20,7 +20,7 @@ from typing import Final
 from vega_image.digest import PREFIX, Json, canonical, hex_of
 from vega_image.errors import BytesError, UsageError
 from vega_image.oci.documents import Config, Descriptor, Index, Manifest, decode
-from vega_image.oci.image import LAYER_BYTES, LAYER_NAME, MANIFEST_TYPE
+from vega_image.oci.image import LAYER_BYTES, LAYER_CODEC, LAYER_NAME, MANIFEST_TYPE
 from vega_image.store import Store, disk_errors, write_atomic
 
 REF_NAME: Final = "org.opencontainers.image.ref.name"
@@ -39,6 +39,7 @@ class LayerBlob:
     media_type: str
     diff_id: str
     uncompressed: int | None
+    compression: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,7 @@ def _layer(part: Descriptor, diff_id: str) -> LayerBlob:
         media_type=part.media_type,
         diff_id=diff_id,
         uncompressed=int(size) if re.fullmatch("[0-9]{1,18}", size) else None,
+        compression=notes.get(LAYER_CODEC, ""),
     )
 
 
