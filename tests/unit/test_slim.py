@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import resource
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -139,6 +140,26 @@ def test_nothing_else_changes(build: Build, tmp_path: Path, how: Linker) -> None
     assert changed <= {".hip_fatbin", ".rela.dyn", ".hipFatBinSegment"}
 
 
+@pytest.mark.parametrize("how", LINKERS)
+def test_code_objects_lie_in_their_page_as_before(
+    build: Build, tmp_path: Path, how: Linker
+) -> None:
+    source = build(how)
+    old, new = source.read_bytes(), slimmed(source, tmp_path).read_bytes()
+    for seed, size in ((1, 10888), (2, 11999)):
+        thing = code_object("gfx906", size, seed=seed)
+        assert old.index(thing) % 4096 == new.index(thing) % 4096
+
+
+def test_no_second_table_of_segments_is_left_behind(build: Build, tmp_path: Path) -> None:
+    source = build(Linker("bfd", options=("-s",)))
+    old, new = elf_of(source), elf_of(slimmed(source, tmp_path))
+    assert new.header.phnum == old.header.phnum + 1
+    place, size = old.header.phoff, 56 * old.header.phnum
+    assert new.header.phoff != place
+    assert new.window.take(place, size) == bytes(size)
+
+
 def relocations(path: Path) -> list[tuple[str, ...]]:
     text = run(["readelf", "-rW", str(path)]).output
     return re.findall(r"^([0-9a-f]{16})\s+[0-9a-f]{16}\s+(\S+)\s+(.*)$", text, re.MULTILINE)
@@ -246,9 +267,11 @@ def test_features_of_a_kept_processor_stay(tmp_path: Path) -> None:
 REFUSED = [
     ("SLIM_SYMBOL", Linker("exported", options=("-s",), defines=("EXPORTED",))),
     ("SLIM_SYMBOL", Linker("named", defines=("NAMED",))),
+    ("SLIM_SYMBOL", Linker("ended", options=("-s",), defines=("ENDED",))),
     ("SLIM_RELOCATION", Linker("stray", options=("-s",), defines=("STRAY",))),
     ("SLIM_RELOCATION", Linker("emitted", options=("-Wl,--emit-relocs",))),
     ("SLIM_BAD_WRAPPER", Linker("lost", defines=("LOST",))),
+    ("SLIM_BAD_WRAPPER", Linker("extra", defines=("EXTRA",))),
     ("MALFORMED_BUNDLE", Linker("junk", defines=("JUNK",))),
     ("SLIM_STATIC_ADDRESSES", Linker("static", options=("-no-pie",), program=True)),
 ]
@@ -284,6 +307,11 @@ def test_something_between_code_objects_is_refused(tmp_path: Path) -> None:
     first = 4096 + 10111
     source = link(tmp_path, Linker("x"), first=plain[:first] + b"\1" + plain[first + 1 :])
     assert refusal(source, tmp_path) == "SLIM_GAP"
+
+
+def test_a_bundle_nobody_points_at_is_refused(tmp_path: Path) -> None:
+    two = fat_objects(1) + fat_objects(3)
+    assert refusal(link(tmp_path, Linker("x"), first=two), tmp_path) == "SLIM_BAD_WRAPPER"
 
 
 def test_an_entry_without_a_target_is_refused(tmp_path: Path) -> None:
@@ -360,6 +388,7 @@ MUTANTS = [
     ("relocation", 8, "<Q", 8 | 1 << 60, "SLIM_RELOCATION"),
     ("relocation", 16, "<q", 0x10, "SLIM_RELOCATION"),
     ("segment", 4, "<I", 6, "SLIM_SEGMENT"),
+    ("segment", 32, "<Q", 1 << 40, "TRUNCATED"),
     ("segment", 40, "<Q", 1 << 40, "SLIM_SEGMENT"),
     ("segment", 48, "<Q", 3, "SLIM_SEGMENT"),
     ("segment", 48, "<Q", 1 << 60, "SLIM_SEGMENT"),
@@ -382,6 +411,35 @@ def test_each_changed_field_is_noticed(
     data = sound[:place] + struct.pack(layout, value) + sound[place + struct.calcsize(layout) :]
     (tmp_path / "mutant").write_bytes(data)
     assert refusal(tmp_path / "mutant", tmp_path) == code
+
+
+def test_two_sections_of_one_name_are_refused(sound: bytes, tmp_path: Path) -> None:
+    place = place_of(sound, "section")
+    data = sound[: place + 64] + sound[place : place + 4] + sound[place + 68 :]
+    (tmp_path / "mutant").write_bytes(data)
+    assert refusal(tmp_path / "mutant", tmp_path) == "MALFORMED_ELF"
+
+
+def test_a_pointer_in_another_field_of_a_wrapper_is_refused(
+    sound: bytes, tmp_path: Path
+) -> None:
+    place = place_of(sound, "relocation")
+    (offset,) = struct.unpack_from("<Q", sound, place)
+    data = sound[:place] + struct.pack("<Q", offset + 8) + sound[place + 8 :]
+    (tmp_path / "mutant").write_bytes(data)
+    assert refusal(tmp_path / "mutant", tmp_path) == "SLIM_RELOCATION"
+
+
+def test_a_write_that_fails_leaves_no_file(sound: bytes, tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(sound)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            slim(tmp_path / "source", tmp_path / "out", keep=["gfx906"], name="libfat.so")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_relocation_inside_a_bundle_or_twice_in_a_wrapper_is_refused(

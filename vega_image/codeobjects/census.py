@@ -13,7 +13,6 @@ from vega_image.codeobjects.bundle import COMPRESSED_MAGIC, MAGIC, Bundle, Entry
 from vega_image.codeobjects.elf import (
     ELF64_LE,
     EM_AMDGPU,
-    SHT_NOBITS,
     Elf,
     read_elf,
     read_header,
@@ -103,8 +102,7 @@ def _of_host_file(elf: Elf) -> tuple[DeviceCode, ...]:
         raise StageError("MALFORMED_ELF", msg, at=elf.window.name)
     rows: list[DeviceCode] = []
     for section in elf.sections:
-        # A debug file keeps the header and drops the content.
-        if section.name.startswith(FATBIN) and section.type != SHT_NOBITS:
+        if section.name.startswith(FATBIN):
             rows += _of_bundles(elf.window, CodeKind.FATBIN, section.offset, section.end)
     return tuple(rows)
 

@@ -15,6 +15,10 @@ fat_bundle:
 #ifdef JUNK
         .ascii "junk"
 #endif
+#ifdef ENDED
+        .globl fat_bundle_end
+fat_bundle_end:
+#endif
         .section .hipFatBinSegment, "aw", @progbits
         .p2align 3
         .hidden wrappers
@@ -27,6 +31,10 @@ wrappers:
         .quad 0, 0
 #else
         .quad .Lsecond, 0
+#endif
+#ifdef EXTRA
+        .long 0x48495046, 1
+        .quad 0, 0
 #endif
 #ifdef STRAY
         .data
