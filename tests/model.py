@@ -51,3 +51,7 @@ def _fetch(folder: Path) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{small_model()}\n")

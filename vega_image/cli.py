@@ -46,7 +46,7 @@ def _run(words: list[str]) -> int:
     except click.exceptions.Abort:
         return _report(None, words)
     except click.ClickException as error:
-        return _report(_usage(error), words)
+        return _report(_usage(error, words), words)
     except VegaError as error:
         return _report(error, words)
     except KeyboardInterrupt:
@@ -77,9 +77,9 @@ def _report(error: VegaError | None, words: list[str]) -> int:
     return error.exit_code
 
 
-def _usage(error: click.ClickException) -> VegaError:
-    context = getattr(error, "ctx", None)
-    word = context.command_path if context else "vega-image"
+def _usage(error: click.ClickException, words: list[str]) -> VegaError:
+    known = next((item for item in words if item in cli.commands), None)
+    word = f"vega-image {known}" if known else "vega-image"
     return UsageError("USAGE", error.format_message(), hint=f"{word} --help")
 
 

@@ -168,6 +168,8 @@ def doctor(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
     help="Port on 127.0.0.1; 0 picks a free one.",
 )
 @click.option("--ask", metavar="PROMPT", help="Complete PROMPT, print the answer, stop.")
+@click.option("--memory", type=int, metavar="BYTES", help="Limit of the container.")
+@click.option("--wait", type=float, default=900.0, show_default=True, help="Seconds to load.")
 @click.option("--sysroot", type=FOLDER, hidden=True)
 @engine
 @word
@@ -180,6 +182,8 @@ def run(  # noqa: PLR0913 - one parameter per option
     cpu: bool,
     port: int,
     ask: str | None,
+    memory: int | None,
+    wait: float,
     sysroot: Path | None,
 ) -> int:
     """Serve a model from an image in the sandbox, on 127.0.0.1 with a key."""
@@ -193,6 +197,8 @@ def run(  # noqa: PLR0913 - one parameter per option
         port=port,
         ask=ask,
         sysroot=sysroot,
+        memory=memory,
+        wait=wait,
     )
     return start(call, request)
 

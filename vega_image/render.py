@@ -14,6 +14,7 @@ import jinja2  # noqa: TID251 - this is its one place
 from vega_image.digest import digest_bytes
 from vega_image.errors import UsageError
 from vega_image.lock import Lock, LockedDebian
+from vega_image.oci.image import labels_of
 from vega_image.spec import Stage, Target
 
 TEMPLATE_SUFFIX = ".j2"
@@ -101,7 +102,7 @@ def _values(target: Target, lock: Lock) -> dict[str, object]:
         "epoch": lock.epoch,
         "lock_digest": lock.digest,
         "layers": [layer.name for layer in target.layers],
-        "labels": sorted(target.image.labels.items()),
+        "labels": sorted(labels_of(target, lock).items()),
         "env": sorted(target.image.env.items()),
         "user": target.image.user,
         "workdir": target.image.workdir,

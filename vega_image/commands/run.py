@@ -44,6 +44,8 @@ class RunRequest:
     port: int
     ask: str | None
     sysroot: Path | None
+    memory: int | None
+    wait: float
 
 
 def run(call: Call, request: RunRequest) -> int:
@@ -51,7 +53,6 @@ def run(call: Call, request: RunRequest) -> int:
     layout = read_layout(layout_of(call.store, request.ref))
     serve = serve_of(layout.labels, ref=request.ref)
     facts = None if request.cpu else _facts(call, request)
-    answers: list[str] = []
     host = Host(environ=call.settings.environ, store=call.store.root, log=call.console.say)
     with opened(call.settings.engine, host) as engine:
         asked = ServeRequest(
@@ -61,7 +62,9 @@ def run(call: Call, request: RunRequest) -> int:
             model_sha256=request.model_sha256,
             cpu=request.cpu,
             port=request.port,
-            ask=request.ask,
+            question=request.ask,
+            memory_bytes=request.memory,
+            ready_seconds=request.wait,
         )
         around = Surroundings(
             host=engine,
@@ -69,9 +72,8 @@ def run(call: Call, request: RunRequest) -> int:
             state_folder=call.settings.state,
             memory_folders=candidates(call.settings.environ, uid=os.geteuid()),
         )
-        run_target(asked, around, tell=_listener(call, answers))
-    if request.ask is not None:
-        call.console.result([f"{request.ask}{answers[0]}"], {"answer": answers[0]})
+        answer = run_target(asked, around, tell=_listener(call, quiet=request.ask is not None))
+    call.console.result([f"{request.ask}{answer}"], {"question": request.ask, "answer": answer})
     return 0
 
 
@@ -104,17 +106,25 @@ def _facts(call: Call, request: RunRequest) -> Facts:
     return read_facts(request.sysroot or Path("/"), environ, uid=os.geteuid(), gids=gids)
 
 
-def _listener(call: Call, answers: list[str]) -> Listener:
+def _listener(call: Call, *, quiet: bool) -> Listener:
+    """Tell a person on stderr; what a script needs to connect goes to stdout when it serves."""
+
     def ready(found: Ready) -> None:
-        value: Json = {"url": found.url, "device": found.device, "gpu": found.gpu}
-        if call.console.as_json:
-            call.console.say(str(value))
-        else:
-            call.console.result(found.lines(), value)
+        if quiet:
+            call.console.say(found.lines()[0])
+            return
+        value: Json = {
+            "url": found.url,
+            "key": found.key,
+            "model": found.model,
+            "model_digest": found.model_digest,
+            "device": found.device,
+            "gpu": found.gpu,
+        }
+        call.console.result(found.lines(), value)
 
     return Listener(
         say=call.console.warn,
         progress=lambda done, total: call.console.progress("model", done, total),
         ready=ready,
-        answer=answers.append,
     )

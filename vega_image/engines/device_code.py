@@ -35,8 +35,10 @@ def slim_tree(tree: Tree, options: Slim, work: Work) -> Tree:
     files = [entry for entry in tree.entries if entry.kind is Kind.FILE and entry.content]
     reports: list[SlimReport] = []
     changed: dict[str, Entry] = {}
-    for index, entry in enumerate(files):
-        work.progress(index, len(files))
+    total, done = sum(_size(entry) for entry in files), 0
+    for entry in files:
+        done += _size(entry)
+        work.progress(done, total)
         made = _slim_entry(entry, options, work)
         if made is not None:
             changed[entry.path], report = made
@@ -90,6 +92,10 @@ def _slim_entry(entry: Entry, options: Slim, work: Work) -> tuple[Entry, SlimRep
     work.store.adopt(out, digest)
     work.log(f"{entry.path}: {report.bytes_before} -> {report.bytes_after} bytes")
     return replace(entry, content=Content(digest, 0, report.bytes_after)), report
+
+
+def _size(entry: Entry) -> int:
+    return entry.content.size if entry.content else 0
 
 
 def _record(reports: list[SlimReport], store: Store) -> Entry:

@@ -50,6 +50,7 @@ class RunRequest:
     key: str | None = None
     memory_bytes: int | None = None
     ready_seconds: float = 900.0
+    question: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +72,10 @@ class Listener:
     ready: Callable[[Ready], None]
 
 
-def run_target(request: RunRequest, around: Surroundings, *, tell: Listener) -> None:
+def run_target(request: RunRequest, around: Surroundings, *, tell: Listener) -> str:
     """Serve until Ctrl-C (KeyboardInterrupt, nothing is left) or until the server dies.
+
+    With a `question` return its answer and stop.
 
     Raises VegaError: see sandbox.py, gpu.py, modeldigest.py, socketfolder.py, session.py.
     """
@@ -102,8 +105,9 @@ def run_target(request: RunRequest, around: Surroundings, *, tell: Listener) -> 
             key=key,
             port=request.port,
             ready_seconds=request.ready_seconds,
+            question=request.question,
         )
-        _until_stopped(session, around.host, tell)
+        return _until_stopped(session, around.host, tell)
 
 
 def _device(request: RunRequest, around: Surroundings, tell: Listener) -> GpuChoice | None:
@@ -131,9 +135,9 @@ def _remember(around: Surroundings, model: ModelFile, tell: Listener) -> None:
         tell.say(f"{model.path.name} is not the file served before: it was {before}")
 
 
-def _until_stopped(session: Session, host: ContainerHost, tell: Listener) -> None:
+def _until_stopped(session: Session, host: ContainerHost, tell: Listener) -> str:
     try:
-        asyncio.run(_stoppable(session, host, tell))
+        return asyncio.run(_stoppable(session, host, tell))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
@@ -142,13 +146,13 @@ def _until_stopped(session: Session, host: ContainerHost, tell: Listener) -> Non
             host.remove(session.spec.name)
 
 
-async def _stoppable(session: Session, host: ContainerHost, tell: Listener) -> None:
+async def _stoppable(session: Session, host: ContainerHost, tell: Listener) -> str:
     task = asyncio.current_task()
     assert task is not None
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    await sessions.serve(session, host, on_ready=tell.ready)
+    return await sessions.serve(session, host, on_ready=tell.ready)
 
 
 @contextlib.contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 import h11
@@ -23,6 +25,8 @@ from vega_image.serving.sandbox import GpuChoice
 from vega_image.serving.wire import Wire, ask
 
 ASK_SECONDS = 5.0
+ANSWER_SECONDS = 300.0
+ANSWER_TOKENS = 24
 BETWEEN_SECONDS = 0.2
 LINES_SECONDS = 10.0
 
@@ -65,12 +69,15 @@ class Session:
     key: str
     port: int
     ready_seconds: float
+    question: str | None = None
 
 
 async def serve(
     session: Session, host: ContainerHost, *, on_ready: Callable[[Ready], None]
-) -> None:
+) -> str:
     """Serve until the server ends (VegaError) or the task is cancelled.
+
+    With a `question` return what the model adds to it, as soon as it is there.
 
     Raises UsageError PORT_TAKEN, EngineError, and the HostErrors of llama.py and heard.py;
     HostError SERVER_SLOW when it is not healthy after `ready_seconds`. The caller removes
@@ -89,6 +96,8 @@ async def serve(
         state |= {"state": "ready", "device": ready.device, "gpu": ready.gpu}
         state |= {"digest": ready.model_digest}
         on_ready(ready)
+        if session.question is not None:
+            return await complete(bridge.port, session.key, session.question)
         await watch.ended.wait()
         raise await watch.death()
     finally:
@@ -144,6 +153,33 @@ async def _healthy(session: Session, bridge: Bridge, watch: _Watch) -> None:
         raise HostError("SERVER_SLOW", msg, hint="--wait SECONDS") from None
     # The engine hands the lines on a moment after the server wrote them.
     await _within(watch.loaded, LINES_SECONDS)
+
+
+async def complete(port: int, key: str, prompt: str) -> str:
+    """Complete a prompt through the bridge as any client would, at temperature 0.
+
+    Raises HostError NO_ANSWER.
+    """
+    headers = [
+        ("Host", f"{ADDRESS}:{port}"),
+        ("Authorization", f"Bearer {key}"),
+        ("Content-Type", "application/json"),
+    ]
+    body = json.dumps({"prompt": prompt, "n_predict": ANSWER_TOKENS, "temperature": 0}).encode()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            wire = Wire(h11.CLIENT, *await asyncio.open_connection(ADDRESS, port))
+            try:
+                status, answer = await ask(wire, "/completion", headers, body=body)
+            finally:
+                wire.close()
+        if status == HTTPStatus.OK:
+            return str(json.loads(answer)["content"])
+        why = f"it said {status}"
+    except (OSError, TimeoutError, h11.ProtocolError, ValueError, KeyError) as error:
+        why = type(error).__name__
+    msg = f"the server gave no answer to the question: {why}"
+    raise HostError("NO_ANSWER", msg, hint="run it without --ask and look at the page")
 
 
 async def health(port: int, key: str) -> int:

@@ -97,11 +97,15 @@ class Wire:
         self._writer.close()
 
 
-async def ask(wire: Wire, target: str, headers: Sequence[tuple[str, str]]) -> tuple[int, bytes]:
-    """GET one target on a fresh client connection: status and body."""
-    await wire.send(
-        h11.Request(method="GET", target=target, headers=list(headers)), h11.EndOfMessage()
-    )
+async def ask(
+    wire: Wire, target: str, headers: Sequence[tuple[str, str]], *, body: bytes = b""
+) -> tuple[int, bytes]:
+    """GET one target, or POST `body` to it, on a fresh client connection: status and body."""
+    method = "POST" if body else "GET"
+    sized = [("Content-Length", str(len(body)))] if body else []
+    request = h11.Request(method=method, target=target, headers=[*headers, *sized])
+    data = [h11.Data(body)] if body else []
+    await wire.send(request, *data, h11.EndOfMessage())
     status = 0
     parts: list[bytes] = []
     while True:
