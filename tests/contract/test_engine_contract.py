@@ -281,6 +281,23 @@ def test_a_killed_build_leaves_nothing_running(
         assert [line for line in swept if "left" in line] == [], "Ctrl-C cleans up at once"
 
 
+@pytest.mark.parametrize("name", [DOCKER, PODMAN])
+def test_an_interrupt_while_a_stage_talks_ends_the_stage(tmp_path: Path, name: str) -> None:
+    seconds = f"312.{os.getpid()}"
+
+    def interrupt(line: str) -> None:
+        if line == "begun":
+            raise KeyboardInterrupt
+
+    text = f"{BASE}RUN echo begun; sleep {seconds}; echo slept\nRUN sleep {seconds}\n"
+    files = {"Dockerfile": text.encode()}
+    with pytest.raises(KeyboardInterrupt), bench_of(name, tmp_path) as bench:
+        bench.engine.build(STEP, replace(bench.work, files=files, log=interrupt))
+    until(lambda: not running(seconds), lambda: f"{name}: the stage is still running")
+    with opened(name, Host(environ=os.environ, store=bench.store.root)) as engine:
+        assert left_by(engine) == []
+
+
 def test_what_the_dead_left_is_swept_and_the_living_stay(real: Bench) -> None:
     parent = keep_image(real)
     try:

@@ -104,6 +104,14 @@ def test_nothing_but_scratch_and_the_socket_folder_can_be_written(cage: Cage) ->
     assert (cage.socket_folder / "x").exists()
 
 
+def test_even_root_inside_cannot_write_the_image(cage: Cage) -> None:
+    paths = "/x /bin/x /etc/x /bin/cat /models/m /var/tmp/x"
+    lines = cage.run(
+        f"for p in {paths}; do (echo > $p) 2>/dev/null && echo wrote $p; done; :", user="0:0"
+    )
+    assert lines == ["exit 0"]
+
+
 def test_scratch_is_not_executable_and_is_limited(cage: Cage) -> None:
     script = "cat /bin/cat > /tmp/c; chmod 755 /tmp/c; /tmp/c /models/m || echo refused; "
     script += "cat /bin/bash /bin/bash /bin/bash > /tmp/big 2>/dev/null || echo full"
