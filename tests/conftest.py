@@ -87,3 +87,8 @@ def project() -> Path:
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether goldens are to be rewritten."""
     return bool(request.config.getoption("--update-golden"))
+
+
+from tests.realimage import inference_image, real_factory, real_root  # noqa: E402
+
+__all__ = ["inference_image", "real_factory", "real_root"]

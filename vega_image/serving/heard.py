@@ -8,6 +8,7 @@ it is a known kind of crash. Pure.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vega_image.engines.container import State
@@ -17,6 +18,7 @@ from vega_image.serving.llama import is_crash
 MOST_LINES = 5000
 SHOWN_LINES = 8
 LOADED = "model loaded"
+NO_GPU = ("invalid device", "no ROCm-capable device")
 
 
 @dataclass(slots=True)
@@ -37,17 +39,20 @@ class Heard:
         return not self.open_to_prompts and LOADED in text
 
 
-def death(heard: Heard, state: State | None, *, model: str) -> VegaError:
-    """Return why the server ended, in words, with its last lines."""
+def death(heard: Heard, state: State | None, *, model: str, gpu: bool = True) -> VegaError:
+    """Return why the server ended, in words, with its last lines.
+
+    Without a GPU the server always says that it found none; then that explains nothing.
+    """
     code = None if state is None else state.exit_code
     end = "is gone" if code is None else f"ended with exit code {code}"
     if state is not None and state.oom_killed:
         msg = f"the server {end}: it needed more memory than its limit"
         return HostError("OUT_OF_MEMORY", msg, hint="--memory BYTES, or a smaller model")
-    lines = _last(heard)
+    lines = _last(heard, ignored=() if gpu else NO_GPU)
     text = "\n".join(lines)
     shown = f"the server {end}" + (f"; its last lines:\n{text}" if lines else "")
-    if "invalid device" in text or "no ROCm-capable device" in text:
+    if gpu and any(words in text for words in NO_GPU):
         hint = "vega-image doctor, or --cpu to use the CPU"
         return HostError("GPU_NOT_USED", f"the server sees no GPU: {shown}", hint=hint)
     if "Unable to open /dev/kfd" in text:
@@ -58,8 +63,12 @@ def death(heard: Heard, state: State | None, *, model: str) -> VegaError:
     return HostError("SERVER_ENDED", shown, hint="sudo dmesg | tail, then run it again")
 
 
-def _last(heard: Heard) -> list[str]:
+def _last(heard: Heard, *, ignored: tuple[str, ...]) -> list[str]:
     """Last words if there are any, else the start-up's errors, else its end."""
-    start = [] if heard.open_to_prompts else [line for line in heard.start if line]
+
+    def telling(lines: Iterable[str]) -> list[str]:
+        return [line for line in lines if line and not any(word in line for word in ignored)]
+
+    start = [] if heard.open_to_prompts else telling(heard.start)
     errors = [line for line in start if " E " in line[:16]]
-    return list(heard.crash or errors or start)[-SHOWN_LINES:]
+    return (telling(heard.crash) or errors or start)[-SHOWN_LINES:]

@@ -115,7 +115,8 @@ class _Watch:
     async def death(self) -> Exception:
         """Ask the engine what became of the container and say it in words."""
         state = await asyncio.to_thread(self.host.state, self.session.spec.name)
-        return death(self.heard, state, model=self.session.model.path.name)
+        gpu = self.session.gpu is not None
+        return death(self.heard, state, model=self.session.model.path.name, gpu=gpu)
 
 
 async def _started(session: Session, host: ContainerHost) -> _Watch:

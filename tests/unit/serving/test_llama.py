@@ -136,3 +136,12 @@ def test_a_death_at_start_is_explained(
     assert (error.code, error.exit_code) == (code, exit_code)
     assert error.hint
     assert isinstance(error, HostError | UsageError)
+
+
+def test_on_the_cpu_the_missing_gpu_explains_nothing() -> None:
+    heard = Heard()
+    heard.take("0.00.1 E ggml_cuda_init: failed to initialize ROCm: no ROCm-capable device")
+    heard.take("0.00.2 E llama_model_load: error loading model: tensor data is out of bounds")
+    error = death(heard, State(running=False, exit_code=1), model="m.gguf", gpu=False)
+    assert error.code == "MODEL_REFUSED"
+    assert "ROCm" not in error.message
