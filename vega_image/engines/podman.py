@@ -60,15 +60,13 @@ def podman_service(
         env = dict(environ) | _configured(slot, private, runtime)
         address = private / "api.sock"
         said = private / "service.log"
-        argv = [
-            *_entry(),
-            "podman",
-            "system",
-            "service",
-            "--time=0",
-            f"unix://{address}",
-        ]
-        with said.open("w+b") as errors, output_of(argv, env=env, stderr=errors) as child:
+        # By flag: without root, podman overlooks the folders of a storage.conf.
+        folders = (f"--root={slot / 'root'}", f"--runroot={private / 'run'}")
+        service = ("podman", *folders, "system", "service", "--time=0", f"unix://{address}")
+        with (
+            said.open("w+b") as errors,
+            output_of([*_entry(), *service], env=env, stderr=errors) as child,
+        ):
             _wait_until_it_answers(child, address, said)
             yield Service(url=f"unix://{address}", storage=slot)
 
@@ -127,9 +125,10 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
     containers, storage = private / "containers.conf", private / "storage.conf"
     scratch = private / "tmp"
     scratch.mkdir()
-    # Podman's own defaults are above many hard limits, and then nothing starts.
+    # Root's defaults are above many hard limits, and then nothing starts; others get their own.
     hard = {"nofile": hard_limit(OPEN_FILES), "nproc": hard_limit(PROCESSES)}
-    limits = [f"{name}={limit}:{limit}" for name, limit in hard.items() if limit is not None]
+    root = os.geteuid() == 0
+    limits = [f"{name}={limit}:{limit}" for name, limit in hard.items() if limit and root]
     lines = [
         "[containers]",
         f"default_ulimits = {_toml(limits)}",
@@ -143,11 +142,7 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
         lines.append(f"runtime = {_toml(runtime)}")
     containers.write_text("\n".join(lines) + "\n")
     driver = storage_driver(slot, MOUNTS.read_text())
-    storage.write_text(
-        f"[storage]\ndriver = {_toml(driver)}\n"
-        f"graphroot = {_toml(str(slot / 'root'))}\n"
-        f"runroot = {_toml(str(private / 'run'))}\n"
-    )
+    storage.write_text(f"[storage]\ndriver = {_toml(driver)}\n")
     return {
         "CONTAINERS_CONF": str(containers),
         "CONTAINERS_STORAGE_CONF": str(storage),
@@ -161,7 +156,8 @@ def _toml(value: str | list[str]) -> str:
 
 def _entry() -> list[str]:
     """Enter the namespaces; a user who is not root gets there through podman's own."""
-    outer = [] if os.geteuid() == 0 else ["podman", "unshare"]
+    guard = ["setpriv", "--pdeathsig", "KILL", "--"]
+    outer = [] if os.geteuid() == 0 else ["podman", "unshare", *guard]
     if which("unshare") is None:
         msg = "unshare (util-linux) is not installed"
         raise EngineError("ENGINE_ABSENT", msg, hint="apt-get install util-linux")
