@@ -121,7 +121,7 @@ def main() -> None:
         plain_gzip = unslimmed(work, "gzip", "-6")
         print(f"unslimmed, gzip -6: {plain_gzip / 1e6:.1f} MB; "
               f"ratio {gz['compressed_bytes'] / plain_gzip:.3f} (budget 0.25)")
-        level = str(value["level"])
+        level = value["compression"].split(":")[1]
         plain_zstd = unslimmed(work, "zstd", "-T2", f"-{level}", "-c")
         print(f"unslimmed, zstd -{level}: {plain_zstd / 1e6:.1f} MB; "
               f"ratio {zstd_bytes / plain_zstd:.3f} (budget 0.25)")

@@ -10,13 +10,20 @@ from vega_image.clioptions import FILE, FOLDER, Call, engine, fetching, target_a
 
 
 @click.command()
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a spec.")
+@click.option(
+    "--schema",
+    is_flag=False,
+    flag_value="spec",
+    metavar="[WORD]",
+    help="Print the JSON Schema of a spec, or of what WORD prints under --json.",
+)
+@click.option("--markdown", is_flag=True, help="Print docs/targets.md from the records.")
 @word
-def targets(call: Call, *, schema: bool) -> int:
+def targets(call: Call, *, schema: str | None, markdown: bool) -> int:
     """List the images this factory can make."""
     from vega_image.commands.targets import list_targets, print_schema  # noqa: PLC0415
 
-    return print_schema(call) if schema else list_targets(call)
+    return print_schema(call, schema) if schema else list_targets(call, markdown=markdown)
 
 
 @click.command()

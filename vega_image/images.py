@@ -11,6 +11,7 @@ from vega_image.errors import UsageError
 from vega_image.store import Store
 
 IMAGES = "images"
+RUNS = "runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,17 @@ def built_image(store: Store, target: str) -> BuiltImage | None:
     if row is None or not Path(row["layout"], "index.json").is_file():
         return None
     return BuiltImage(**row)
+
+
+def remember_run(store: Store, target: str, *, device: str, image: str) -> None:
+    """Record that an image of a target answered, and on which device."""
+    store.set_ref(RUNS, target, {"device": device, "image": image})
+
+
+def last_run(store: Store, target: str) -> str | None:
+    """Return the device on which an image of a target last answered here, or None."""
+    row = cast("dict[str, str] | None", store.get_ref(RUNS, target))
+    return row["device"] if row else None
 
 
 def layout_of(store: Store, ref: str) -> Path:

@@ -133,6 +133,7 @@ def _value(image: BuiltImage, layout: Layout, done: list[Done], seconds: float) 
         "layout": image.layout,
         "compressed_bytes": layout.compressed_bytes,
         "uncompressed_bytes": layout.uncompressed_bytes,
+        "compression": layout.layers[0].compression,
         "duration_s": round(seconds, 3),
         "steps": _steps(done),
     }

@@ -14,7 +14,7 @@ from vega_image.digest import Json
 from vega_image.engines.choose import Host, opened
 from vega_image.engines.container import ContainerHost
 from vega_image.errors import UsageError
-from vega_image.images import layout_of
+from vega_image.images import layout_of, remember_run
 from vega_image.oci.archive import docker_archive
 from vega_image.oci.layout import Layout, read_layout
 from vega_image.selftest.facts import Facts, read_facts
@@ -31,6 +31,7 @@ from vega_image.serving.socketfolder import candidates
 from vega_image.spec import Serve
 
 SERVE_LABEL = "io.vega-image.serve"
+TARGET_LABEL = "io.vega-image.target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,8 @@ def run(call: Call, request: RunRequest) -> int:
             state_folder=call.settings.state,
             memory_folders=candidates(call.settings.environ, uid=os.geteuid()),
         )
-        answer = run_target(asked, around, tell=_listener(call, quiet=request.ask is not None))
+        tell = _listener(call, layout, quiet=request.ask is not None)
+        answer = run_target(asked, around, tell=tell)
     call.console.result([f"{request.ask}{answer}"], {"question": request.ask, "answer": answer})
     return 0
 
@@ -93,7 +95,7 @@ def loaded(call: Call, engine: ContainerHost, layout: Layout) -> str:
         return layout.config_digest
     call.console.say(f"loading the image into {engine.name} (once)")
     total = layout.uncompressed_bytes
-    tag = f"localhost/{layout.labels.get('io.vega-image.target', 'vega-image')}:{layout.tag}"
+    tag = f"localhost/{layout.labels.get(TARGET_LABEL, 'vega-image')}:{layout.tag}"
     return engine.load_image(
         docker_archive(layout, call.store, tag=tag),
         progress=lambda done: call.console.progress("load", done, total),
@@ -106,10 +108,14 @@ def _facts(call: Call, request: RunRequest) -> Facts:
     return read_facts(request.sysroot or Path("/"), environ, uid=os.geteuid(), gids=gids)
 
 
-def _listener(call: Call, *, quiet: bool) -> Listener:
+def _listener(call: Call, layout: Layout, *, quiet: bool) -> Listener:
     """Tell a person on stderr; what a script needs to connect goes to stdout when it serves."""
 
     def ready(found: Ready) -> None:
+        name = layout.labels.get(TARGET_LABEL)
+        if name:
+            device = f"GPU: {found.device}" if found.gpu else "CPU only"
+            remember_run(call.store, name, device=device, image=layout.digest)
         if quiet:
             call.console.say(found.lines()[0])
             return
