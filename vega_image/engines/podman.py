@@ -60,7 +60,7 @@ def podman_service(
         env = dict(environ) | _configured(slot, private, runtime)
         address = private / "api.sock"
         said = private / "service.log"
-        # By flag: without root, podman overlooks the folders of a storage.conf.
+        # By flag too: without root, podman overlooks the folders of a storage.conf.
         folders = (f"--root={slot / 'root'}", f"--runroot={private / 'run'}")
         service = ("podman", *folders, "system", "service", "--time=0", f"unix://{address}")
         with (
@@ -142,7 +142,11 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
         lines.append(f"runtime = {_toml(runtime)}")
     containers.write_text("\n".join(lines) + "\n")
     driver = storage_driver(slot, MOUNTS.read_text())
-    storage.write_text(f"[storage]\ndriver = {_toml(driver)}\n")
+    storage.write_text(
+        f"[storage]\ndriver = {_toml(driver)}\n"
+        f"graphroot = {_toml(str(slot / 'root'))}\n"
+        f"runroot = {_toml(str(private / 'run'))}\n"
+    )
     return {
         "CONTAINERS_CONF": str(containers),
         "CONTAINERS_STORAGE_CONF": str(storage),
