@@ -17,7 +17,7 @@ from vega_image.oci.layer import split, write_layers
 from vega_image.plan import Step, StepKind
 from vega_image.rootfs.assemble import assemble, merge
 from vega_image.rootfs.extract import extract_each
-from vega_image.rootfs.generated import Provenance, generated, package_records
+from vega_image.rootfs.generated import Provenance, generated, package_records, skeleton
 from vega_image.rootfs.install import install
 from vega_image.rootfs.tree import Tree
 from vega_image.spec import RootMethod, Target
@@ -58,7 +58,7 @@ class NativeEngine:
                 work.log(note)
         entries = [entry for part in parts for entry in part.entries]
         tree = assemble([*entries, *package_records(parts, source.packages, work.store)])
-        return _kept(step, work, tree)
+        return _kept(step, work, merge(tree, skeleton(root)))
 
     def _slim(self, step: Step, work: Work) -> Artifact:
         assert self._target.slim is not None

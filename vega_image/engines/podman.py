@@ -65,7 +65,7 @@ def podman_service(
         service = ("podman", *folders, "system", "service", "--time=0", f"unix://{address}")
         with (
             said.open("w+b") as errors,
-            output_of([*_entry(), *service], env=env, stderr=errors) as child,
+            output_of([*_entry(private), *service], env=env, stderr=errors) as child,
         ):
             _wait_until_it_answers(child, address, said)
             yield Service(url=f"unix://{address}", storage=slot)
@@ -158,14 +158,17 @@ def _toml(value: str | list[str]) -> str:
     return json.dumps(value)
 
 
-def _entry() -> list[str]:
-    """Enter the namespaces; a user who is not root gets there through podman's own."""
+def _entry(folder: Path) -> list[str]:
+    """Enter the namespaces; a user who is not root gets there through podman's own.
+
+    conmon leaves a file `oom` in the working folder, so that is `folder`.
+    """
     guard = ["setpriv", "--pdeathsig", "KILL", "--"]
     outer = [] if os.geteuid() == 0 else ["podman", "unshare", *guard]
     if which("unshare") is None:
         msg = "unshare (util-linux) is not installed"
         raise EngineError("ENGINE_ABSENT", msg, hint="apt-get install util-linux")
-    return [*outer, "unshare", *_NAMESPACES, "--"]
+    return [*outer, "unshare", *_NAMESPACES, f"--wd={folder}", "--"]
 
 
 def _wait_until_it_answers(child: subprocess.Popen[bytes], address: Path, said: Path) -> None:
