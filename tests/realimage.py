@@ -26,7 +26,7 @@ def build_real(factory: Path, *words: str) -> dict[str, Any]:
     Level 3 makes another digest than the shipped one in seconds instead of minutes; the
     layers' tars, and so the image id, are the shipped ones.
     """
-    argv = [VEGA_IMAGE, "-C", factory, "build", TARGET, "--json", "--relock", "if-gone", *words]
+    argv = [str(VEGA_IMAGE), "-C", str(factory), "build", TARGET, "--json", "--relock", "if-gone", *words]
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stdout.decode()
     value: dict[str, Any] = json.loads(done.stdout)
@@ -64,7 +64,7 @@ def real_root(
         with subprocess.Popen(
             ["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE
         ) as unpack:
-            argv = ["tar", "-x", "-C", root, "--keep-directory-symlink", f"--exclude={FOREIGN}"]
+            argv = ["tar", "-x", "-C", str(root), "--keep-directory-symlink", f"--exclude={FOREIGN}"]
             subprocess.run(argv, stdin=unpack.stdout, check=True, env={**os.environ, "LC_ALL": "C"})
     yield root
     shutil.rmtree(root)

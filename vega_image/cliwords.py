@@ -91,7 +91,8 @@ def build(  # noqa: PLR0913 - one parameter per option
     accept_unproven: bool,
 ) -> int:
     """Build TARGET into the store as an OCI image, tagged VERSION-candidate."""
-    from vega_image.commands.build import BuildRequest, build as run  # noqa: PLC0415
+    from vega_image.commands.build import BuildRequest  # noqa: PLC0415
+    from vega_image.commands.build import build as run
 
     request = BuildRequest(
         target=target,
@@ -194,7 +195,8 @@ def run(  # noqa: PLR0913 - one parameter per option
     sysroot: Path | None,
 ) -> int:
     """Serve a model from an image in the sandbox, on 127.0.0.1 with a key."""
-    from vega_image.commands.run import RunRequest, run as start  # noqa: PLC0415
+    from vega_image.commands.run import RunRequest  # noqa: PLC0415
+    from vega_image.commands.run import run as start
 
     request = RunRequest(
         ref=ref,

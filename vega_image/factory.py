@@ -130,9 +130,8 @@ def _shipped() -> Path:
 
 def _code_digest(names: tuple[str, ...]) -> str:
     files = sorted(path for name in names for path in (PACKAGE / name).rglob("*.py"))
-    return digest(
-        {p.relative_to(PACKAGE).as_posix(): digest_bytes(p.read_bytes()) for p in files}
-    )
+    code = {path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in files}
+    return digest({name: digest_bytes(data) for name, data in code.items()})
 
 
 def _text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Built images by name: `refs/images/<target>.json`, and what a REF on the command line means."""
+"""Built images by name: `refs/images/<target>.json`, and what a REF stands for."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A step before it has an id: what it is made from, and by which bytes of code or recipe."""
+    """A step before it has an id: what it is made from, and by which code or recipe."""
 
     name: str
     kind: StepKind

@@ -1,4 +1,4 @@
-"""images/<target>.yaml as text -> Target; every complaint at once, with line, path and a guess."""
+"""images/<target>.yaml as text -> Target; all complaints at once, with line and a guess."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str
         yield "root.source", f"no debian source called {name!r}{_guess(name, target.sources)}"
     for index, stage in enumerate(target.stages):
         if stage.recipe not in recipes:
-            yield (
-                f"stages.{index}.recipe",
-                f"no recipe {stage.recipe!r} in templates/stages{_guess(stage.recipe, recipes)}",
-            )
+            guess = _guess(stage.recipe, recipes)
+            what = f"no recipe {stage.recipe!r} in templates/stages{guess}"
+            yield f"stages.{index}.recipe", what
         for name in stage.sources:
             if name not in target.sources:
                 yield (

@@ -48,9 +48,8 @@ def print_schema(call: Call, name: str) -> int:
         close = difflib.get_close_matches(name, [SPEC, *known], n=1)
         guess = f"; did you mean {close[0]!r}?" if close else ""
         msg = f"no schema is called {name!r}{guess}"
-        raise UsageError(
-            "UNKNOWN_SCHEMA", msg, hint=f"--schema {'|'.join([SPEC, *sorted(known)])}"
-        )
+        hint = f"--schema {'|'.join([SPEC, *sorted(known)])}"
+        raise UsageError("UNKNOWN_SCHEMA", msg, hint=hint)
     call.console.result([json.dumps(schema, indent=1, sort_keys=True)], schema)
     return 0
 
