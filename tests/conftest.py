@@ -21,6 +21,8 @@ TOOLS = {
     "eu-elflint": ("eu-elflint", "--version"),
     "mmdebstrap": ("mmdebstrap", "--version"),
     "skopeo": ("skopeo", "--version"),
+    "busybox": ("busybox", "true"),
+    "faketime": ("faketime", "--version"),
     "chromium": ("chromium", "--version"),
     "hadolint": ("hadolint", "--version"),
 }

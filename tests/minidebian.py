@@ -22,7 +22,11 @@ DAY = 86400
 
 @dataclass(frozen=True)
 class Package:
-    """What goes into one .deb; `fields` are further control fields, `filler` random bytes."""
+    """What goes into one .deb.
+
+    `fields` are further control fields, `filler` random bytes; `copies` are programs of this
+    machine (path in the package -> file here), `links` symlinks (path -> target).
+    """
 
     name: str
     version: str = "1.0-1"
@@ -30,6 +34,8 @@ class Package:
     files: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     filler: int = 0
+    copies: Mapping[str, Path] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 class MiniDebian:
@@ -144,6 +150,13 @@ def _fill(tree: Path, package: Package, control: str) -> None:
     for path, text in package.files.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)
+    for path, source in package.copies.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, tree / path)
+        (tree / path).chmod(0o755)
+    for path, target in package.links.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).symlink_to(target)
     if package.filler:
         noise = random.Random(package.name).randbytes(package.filler)
         (tree / "usr/share").mkdir(parents=True, exist_ok=True)

@@ -56,6 +56,19 @@ def files_of(tree: Tree, store: Store) -> dict[str, bytes]:
     return found
 
 
+def _stored_files(files: Mapping[str, bytes], store: Store) -> list[Entry]:
+    return [
+        Entry(
+            path=path,
+            kind=Kind.FILE,
+            mode=0o644,
+            content=Content(store.put(data), 0, len(data)),
+            owner="base",
+        )
+        for path, data in files.items()
+    ]
+
+
 def owners(tree: Tree) -> dict[str, str]:
     return {entry.path: entry.owner for entry in tree.entries}
 
@@ -125,8 +138,27 @@ def test_what_the_engine_mounts_is_left_out_and_the_parents_own_stays(store: Sto
 
 
 def test_a_folder_a_stage_really_uses_stays(store: Store) -> None:
-    tree = laid({}, {"run": FOLDER, "run/mine": b"1"}, store=store)
-    assert set(owners(tree)) == {"run", "run/mine"}
+    tree = laid({}, {"etc": FOLDER, "etc/mine": b"1"}, store=store)
+    assert set(owners(tree)) == {"etc", "etc/mine"}
+
+
+def test_what_tells_of_the_moment_is_left_out_and_said(store: Store) -> None:
+    parent = {"var/log/dpkg.log": b"of a package", "etc/machine-id": b"of a package"}
+    stage = {"tmp/when": b"now", "run/lock": b"", "var/log/dpkg.log": b"now", "opt/a": b"1"}
+    notes: list[str] = []
+    tree = apply_layers(
+        Tree.of(_stored_files(parent, store)),
+        [tar_of(stage, store.tmp)],
+        store=store,
+        owner="stage:s",
+        note=notes.append,
+    )
+    assert owners(tree) == {"etc/machine-id": "base", "opt/a": "stage:s"}
+    assert [line.partition(":")[0] for line in notes] == [
+        "run/lock",
+        "tmp/when",
+        "var/log/dpkg.log",
+    ]
 
 
 def test_a_hard_link_is_a_file_with_the_same_bytes(store: Store) -> None:

@@ -54,15 +54,21 @@ def generated(provenance: Provenance, store: Store) -> Tree:
     """
     root = provenance.target.root
     texts = dict(root.files)
-    entries = [
-        replace(_entry(path, Kind.SYMLINK, 0o777), target=target)
-        for path, target in root.links.items()
-    ]
+    entries = _skeleton(root)
     if root.method is RootMethod.EXTRACT:
         texts = {**_accounts(root.users), **texts}
-        entries += [_entry(path, Kind.DIR, mode) for path, mode in _FOLDERS.items()]
         entries += _homes(root.users)
     entries += placed([*texts.items(), *_records(provenance).items()], store)
+    _refuse_clashes(entries)
+    return Tree.of(entries)
+
+
+def skeleton(root: Root) -> Tree:
+    """Return the spec's links and standard folders: without them no stage finds /bin/sh.
+
+    Raises UsageError GENERATED_TWICE.
+    """
+    entries = _skeleton(root)
     _refuse_clashes(entries)
     return Tree.of(entries)
 
@@ -86,6 +92,16 @@ def placed(texts: Iterable[tuple[str, str]], store: Store) -> list[Entry]:
         replace(_entry(path, Kind.FILE, 0o644), content=Content(digest, start, len(data)))
         for start, (path, data) in zip(starts, rows, strict=False)
     ]
+
+
+def _skeleton(root: Root) -> list[Entry]:
+    entries = [
+        replace(_entry(path, Kind.SYMLINK, 0o777), target=target)
+        for path, target in root.links.items()
+    ]
+    if root.method is RootMethod.EXTRACT:
+        entries += [_entry(path, Kind.DIR, mode) for path, mode in _FOLDERS.items()]
+    return entries
 
 
 def _entry(path: str, kind: Kind, mode: int) -> Entry:

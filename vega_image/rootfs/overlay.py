@@ -17,6 +17,7 @@ from vega_image.errors import StageError
 from vega_image.rootfs.collect import parents, through_files
 from vega_image.rootfs.tarread import Member, TarStream, hostile, safe_path
 from vega_image.rootfs.tree import Content, Entry, Kind, Tree
+from vega_image.rootfs.volatile import STABLE
 from vega_image.store import Store
 
 CHUNK = 1 << 20
@@ -137,12 +138,13 @@ def apply_layers(
     )
     for layer in layers:
         changes.lay(layer)
-    for path, through in through_files(_entry(item) for item in changes.state.values()):
+    state = _without_volatile(changes.state, note)
+    for path, through in through_files(map(_entry, state.values())):
         raise hostile(owner, path, f"leads through {through}, which is no folder")
     before = parent.by_path()
     settled: list[Entry] = []
     changed: list[_Layered] = []
-    for path, item in sorted(_without_mount_points(changes.state, before).items()):
+    for path, item in sorted(_without_mount_points(state, before).items()):
         old = before.get(path)
         if isinstance(item, Entry):
             settled.append(item)
@@ -151,6 +153,20 @@ def apply_layers(
         else:
             changed.append(item)
     return Tree.of([*settled, *_stored(changed, store)])
+
+
+def _without_volatile(
+    state: dict[str, Entry | _Layered], note: Callable[[str], None]
+) -> dict[str, Entry | _Layered]:
+    """Drop what a stage left where only its moment shows; what packages have there stays."""
+    dropped = {
+        path
+        for path, item in state.items()
+        if isinstance(item, _Layered) and not STABLE.keeps(path)
+    }
+    for path in sorted(dropped):
+        note(f"{path}: left out, it would tell when or where this was built")
+    return {path: item for path, item in state.items() if path not in dropped}
 
 
 def _without_mount_points(
