@@ -188,6 +188,28 @@ def test_both_engines_give_the_same_artifact(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize("name", [DOCKER, PODMAN])
+def test_umask_zone_and_proxy_of_the_caller_change_nothing(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    files = note()
+    files["Dockerfile"] += b'RUN echo "$TZ $LC_ALL $http_proxy" > /opt/env\n'
+    for number, mask in enumerate((0o022, 0o077)):
+        monkeypatch.setenv("TZ", "Asia/Tokyo" if number else "UTC")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9" if number else "")
+        monkeypatch.setenv("no_proxy", "*")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        before = os.umask(mask)
+        try:
+            with bench_of(name, folder) as one:
+                made.append(one.build(**files))
+        finally:
+            os.umask(before)
+    assert made[0] == made[1]
+
+
 def test_a_stage_sees_its_output_streamed_and_the_epoch(real: Bench) -> None:
     real.run("echo epoch=$SOURCE_DATE_EPOCH; echo to-stderr >&2")
     assert "epoch=1700000000" in real.lines

@@ -234,8 +234,9 @@ class DockerEngine:
                 self.remove(row["Id"])
                 names.append(str((row.get("Names") or [row["Id"]])[0]).lstrip("/"))
         images = [row for row in self._images(wanted) if self._is_left_over(row)]
-        self._drop_images([str(row["Id"]) for row in images])
-        return names + [str(row["Id"]) for row in images]
+        found = [str(row["Id"]) for row in images]
+        kept = self._drop_images(found)
+        return names + [image for image in found if image not in kept]
 
     def clear(self, labels: Mapping[str, str]) -> None:
         """Remove every container and image that carries all these labels, LABEL among them."""
@@ -243,7 +244,11 @@ class DockerEngine:
         key = f"{LABEL}={labels[LABEL]}"
         for row in _carrying(labels, self._containers(key)):
             self.remove(row["Id"])
-        self._drop_images([str(row["Id"]) for row in _carrying(labels, self._images(key))])
+        found = [str(row["Id"]) for row in _carrying(labels, self._images(key))]
+        kept = self._drop_images(found)
+        if kept:
+            msg = f"{self.name}: cannot remove {', '.join(kept)}: in use"
+            raise EngineError("ENGINE_FAILED", msg, hint=f"{self.name} image prune")
 
     def _image_id(self, image: str) -> str:
         told = self._api.inspect_image(image)  # type: ignore[no-untyped-call]
@@ -291,15 +296,15 @@ class DockerEngine:
                 "list[dict[str, Any]]", self._api.images(all=True, filters={"label": label})
             )
 
-    def _drop_images(self, images: list[str]) -> None:
-        """Remove images, children before parents, in whatever order that is."""
+    def _drop_images(self, images: list[str]) -> list[str]:
+        """Remove images, children before parents, in whatever order; return what is left."""
         left = images
         while left:
             refused = [image for image in left if not self._drop_image(image)]
             if len(refused) == len(left):
-                msg = f"{self.name}: cannot remove {', '.join(refused)}"
-                raise EngineError("ENGINE_FAILED", msg, hint=f"{self.name} image prune")
+                break
             left = refused
+        return left
 
     def _drop_image(self, image: str) -> bool:
         with self._errors("removing an image"):

@@ -132,6 +132,7 @@ def _configured(slot: Path, private: Path, runtime: str | None) -> dict[str, str
     lines = [
         "[containers]",
         f"default_ulimits = {_toml(limits)}",
+        "http_proxy = false",
         "[engine]",
         # A systemd scope would be asked for by process numbers of another namespace.
         'cgroup_manager = "cgroupfs"',
