@@ -30,7 +30,15 @@ def cli(context: click.Context, folder: str | None) -> None:
     TARGET is a file of images/; REF is TARGET, name:tag, name@sha256:... or oci:DIR.
     """
     if folder is not None:
-        context.default_map = {name: {"directory": folder} for name in cli.commands}
+        context.default_map = _everywhere(cli, {"directory": folder})
+
+
+def _everywhere(group: click.Group, defaults: dict[str, object]) -> dict[str, object]:
+    """Give every word of a group these defaults, and every word of a group in it."""
+    return {
+        name: _everywhere(word, defaults) if isinstance(word, click.Group) else defaults
+        for name, word in group.commands.items()
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
