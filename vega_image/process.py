@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from vega_image.errors import EngineError
 
 GRACE_SECONDS = 5.0
+
+Child: TypeAlias = "subprocess.Popen[bytes]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def run(
 @contextmanager
 def output_of(
     argv: Sequence[str], *, env: Mapping[str, str] | None = None, stderr: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[Child]:
     """Run argv and hand its stdout over as a binary stream (`.stdout`, `.wait()`).
 
     The caller reads to the end and then calls `.wait()`; leaving early kills the child.
@@ -84,7 +86,7 @@ def _started(
     cwd: Path | None,
     stdin: IO[bytes] | None,
     stderr: int | IO[bytes],
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[Child]:
     program = shutil.which(argv[0], path=None if env is None else env.get("PATH"))
     if program is None:
         msg = f"{argv[0]} is not installed"
@@ -106,7 +108,15 @@ def _started(
         stop(child)
 
 
-def stop(child: subprocess.Popen[bytes]) -> None:
+def ended_within(child: Child, seconds: float) -> int | None:
+    """Wait at most so long for a child's end; return its status, None while it runs."""
+    try:
+        return child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def stop(child: Child) -> None:
     """End a child and its whole process group: TERM, a grace period, then KILL."""
     if child.poll() is None:
         _signal_group(child, signal.SIGTERM)
@@ -119,7 +129,7 @@ def stop(child: subprocess.Popen[bytes]) -> None:
         child.stdout.close()
 
 
-def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _signal_group(child: Child, number: signal.Signals) -> None:
     try:
         os.killpg(child.pid, number)
     except ProcessLookupError:

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess  # noqa: TID251 - only the type of a child that process.py started
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from vega_image.engines.limits import OPEN_FILES, PROCESSES, hard_limit
 from vega_image.errors import EngineError
-from vega_image.process import output_of, run, which
+from vega_image.process import Child, ended_within, output_of, run, which
 from vega_image.store import disk_errors
 
 START_SECONDS = 30.0
@@ -172,15 +171,12 @@ def _entry(folder: Path) -> list[str]:
     return [*outer, "unshare", *_NAMESPACES, f"--wd={folder}", "--"]
 
 
-def _wait_until_it_answers(child: subprocess.Popen[bytes], address: Path, said: Path) -> None:
+def _wait_until_it_answers(child: Child, address: Path, said: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not _answers(address):
-        try:
-            code = child.wait(timeout=POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            if time.monotonic() < deadline:
-                continue
-            code = None
+        code = ended_within(child, POLL_SECONDS)
+        if code is None and time.monotonic() < deadline:
+            continue
         why = said.read_text(errors="replace").strip() or "it said nothing"
         state = "does not answer" if code is None else f"ended with code {code}"
         msg = f"podman system service {state}: {why[-2000:]}"
