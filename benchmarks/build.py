@@ -1,8 +1,8 @@
 """Cold and second build of linux-inference against what one would otherwise write.
 
 Rivals, run in the same call with the same locked packages from a local copy of the pool:
-- cold: mmdebstrap --variant=extract of the same packages, then buildah (COPY, commit, push to an
-  OCI layout with its default gzip), downloads excluded on both sides;
+- cold: mmdebstrap --variant=extract of the same packages, then buildah (ADD, commit, push to
+  an OCI layout with its default gzip), downloads excluded on both sides;
 - second: `docker build` of the rendered folder with every step cached.
 
 Sizes: our image under zstd and gzip, and the same packages unslimmed with the same codec.
@@ -51,7 +51,9 @@ def repository(pool: Path, folder: Path) -> list[str]:
         control = subprocess.run(
             ["dpkg-deb", "-f", str(deb)], check=True, stdout=subprocess.PIPE, text=True
         ).stdout
-        extra = f"Filename: {file['sha256']}.deb\nSize: {file['size']}\nSHA256: {file['sha256']}\n"
+        extra = (
+            f"Filename: {file['sha256']}.deb\nSize: {file['size']}\nSHA256: {file['sha256']}\n"
+        )
         stanzas.append(control + extra)
     (folder / "Packages").write_text("\n".join(stanzas))
     return [file["package"] for file in files]
@@ -67,10 +69,13 @@ def rival_cold(pool: Path, work: Path) -> tuple[float, int]:
 set -eu
 mmdebstrap --variant=extract --include={",".join(names)} forky {work}/root.tar \
   'deb [trusted=yes] copy://{repo} ./' >/dev/null 2>&1
-printf 'FROM scratch\\nADD root.tar /\\nENTRYPOINT ["/usr/bin/llama-server"]\\n' > {work}/Dockerfile
-buildah --storage-driver vfs --root {work}/storage --runroot {work}/run \
-  build --isolation chroot -q -t rival {work} >/dev/null
-buildah --storage-driver vfs --root {work}/storage --runroot {work}/run push -q rival oci:{out}:rival
+mkdir {work}/context
+mv {work}/root.tar {work}/context/root.tar
+printf 'FROM scratch\\nADD root.tar /\\nENTRYPOINT ["/usr/bin/llama-server"]\\n' \
+  > {work}/Dockerfile
+b="buildah --storage-driver overlay --root {work}/storage --runroot {work}/run"
+$b build --isolation chroot -q -t rival -f {work}/Dockerfile {work}/context >/dev/null
+$b push -q rival oci:{out}:rival
 """
     seconds, _ = timed(["sh", "-c", script], env={**os.environ, "TMPDIR": str(work)})
     size = sum(path.stat().st_size for path in (out / "blobs" / "sha256").iterdir())
@@ -79,7 +84,7 @@ buildah --storage-driver vfs --root {work}/storage --runroot {work}/run push -q 
 
 def unslimmed(work: Path, *argv: str) -> int:
     """Compressed bytes of the rival's root under one codec."""
-    with (work / "root.tar").open("rb") as source:
+    with (work / "context" / "root.tar").open("rb") as source:
         child = subprocess.Popen(argv, stdin=source, stdout=subprocess.PIPE)
         stream = child.stdout
         assert stream is not None
@@ -114,17 +119,23 @@ def main() -> None:
         second, again = build(store)
         assert all(row["state"] == "cached" for row in again["steps"])
         docker = rival_second(store, work)
-        print(f"second build {second:.2f} s, cached docker build {docker:.2f} s; "
-              f"ratio {second / docker:.2f} (budget 1.0)")
+        print(
+            f"second build {second:.2f} s, cached docker build {docker:.2f} s; "
+            f"ratio {second / docker:.2f} (budget 1.0)"
+        )
         _, gz = build(store, "--codec", "gzip", "--level", "6")
         print(f"image, gzip -6: {gz['compressed_bytes'] / 1e6:.1f} MB (budget 185)")
         plain_gzip = unslimmed(work, "gzip", "-6")
-        print(f"unslimmed, gzip -6: {plain_gzip / 1e6:.1f} MB; "
-              f"ratio {gz['compressed_bytes'] / plain_gzip:.3f} (budget 0.25)")
+        print(
+            f"unslimmed, gzip -6: {plain_gzip / 1e6:.1f} MB; "
+            f"ratio {gz['compressed_bytes'] / plain_gzip:.3f} (budget 0.25)"
+        )
         level = value["compression"].split(":")[1]
         plain_zstd = unslimmed(work, "zstd", "-T2", f"-{level}", "-c")
-        print(f"unslimmed, zstd -{level}: {plain_zstd / 1e6:.1f} MB; "
-              f"ratio {zstd_bytes / plain_zstd:.3f} (budget 0.25)")
+        print(
+            f"unslimmed, zstd -{level}: {plain_zstd / 1e6:.1f} MB; "
+            f"ratio {zstd_bytes / plain_zstd:.3f} (budget 0.25)"
+        )
         print(f"(buildah's own gzip of the unslimmed image: {gzip_size / 1e6:.1f} MB)")
 
 

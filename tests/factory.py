@@ -36,10 +36,9 @@ image:
   labels: {io.vega-image.note: plain}
 """
 
-MAKERS = {
-    kind: "sha256:" + "0" * 64
-    for kind in ("root", "stage", "slim", "census", "layers", "image")
-}
+MAKERS = dict.fromkeys(
+    ("root", "stage", "slim", "census", "layers", "image"), "sha256:" + "0" * 64
+)
 RECIPES = {"greet": "sha256:" + "1" * 64}
 
 

@@ -26,7 +26,17 @@ def build_real(factory: Path, *words: str) -> dict[str, Any]:
     Level 3 makes another digest than the shipped one in seconds instead of minutes; the
     layers' tars, and so the image id, are the shipped ones.
     """
-    argv = [str(VEGA_IMAGE), "-C", str(factory), "build", TARGET, "--json", "--relock", "if-gone", *words]
+    argv = [
+        str(VEGA_IMAGE),
+        "-C",
+        str(factory),
+        "build",
+        TARGET,
+        "--json",
+        "--relock",
+        "if-gone",
+        *words,
+    ]
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stdout.decode()
     value: dict[str, Any] = json.loads(done.stdout)
@@ -35,7 +45,7 @@ def build_real(factory: Path, *words: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def real_factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the factory: a relock on a mirror that has moved must not touch the checkout."""
+    """Copy the factory: a relock on a mirror that has moved must not touch the checkout."""
     folder = tmp_path_factory.mktemp("factory")
     for name in ("images", "templates"):
         shutil.copytree(ROOT / name, folder / name)
@@ -64,7 +74,16 @@ def real_root(
         with subprocess.Popen(
             ["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE
         ) as unpack:
-            argv = ["tar", "-x", "-C", str(root), "--keep-directory-symlink", f"--exclude={FOREIGN}"]
-            subprocess.run(argv, stdin=unpack.stdout, check=True, env={**os.environ, "LC_ALL": "C"})
+            argv = [
+                "tar",
+                "-x",
+                "-C",
+                str(root),
+                "--keep-directory-symlink",
+                f"--exclude={FOREIGN}",
+            ]
+            subprocess.run(
+                argv, stdin=unpack.stdout, check=True, env={**os.environ, "LC_ALL": "C"}
+            )
     yield root
     shutil.rmtree(root)

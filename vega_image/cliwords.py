@@ -92,7 +92,7 @@ def build(  # noqa: PLR0913 - one parameter per option
 ) -> int:
     """Build TARGET into the store as an OCI image, tagged VERSION-candidate."""
     from vega_image.commands.build import BuildRequest  # noqa: PLC0415
-    from vega_image.commands.build import build as run
+    from vega_image.commands.build import build as run  # noqa: PLC0415
 
     request = BuildRequest(
         target=target,
@@ -196,7 +196,7 @@ def run(  # noqa: PLR0913 - one parameter per option
 ) -> int:
     """Serve a model from an image in the sandbox, on 127.0.0.1 with a key."""
     from vega_image.commands.run import RunRequest  # noqa: PLC0415
-    from vega_image.commands.run import run as start
+    from vega_image.commands.run import run as start  # noqa: PLC0415
 
     request = RunRequest(
         ref=ref,

@@ -1,7 +1,7 @@
 """The factory's only output: results on stdout, progress on stderr; rich on a terminal only.
 
 Modes of progress: `tty` (one live line), `plain` (a line per event), `json` (an object per
-event), chosen by `auto` from where stderr goes. Nothing is coloured in a pipe or under NO_COLOR.
+event), chosen by `auto` from where stderr goes. No colour in a pipe or under NO_COLOR.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Factory:
         return _text(here if here.is_file() else _shipped() / "templates" / path)
 
     def makers(self) -> dict[StepKind, str]:
-        """Digest of the code that makes each kind of step: new code never reuses old results."""
+        """Digest the code that makes each kind of step: new code never reuses old results."""
         return {kind: _code_digest(names) for kind, names in MODULES.items()}
 
 

@@ -1,4 +1,4 @@
-"""spec -> lock -> plan -> render touches nothing: with the world replaced by bombs it still runs."""
+"""spec -> lock -> plan -> render touches nothing: with bombs for the world it still runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def walk() -> dict[str, bytes]:
     spec = target()
     locked = decode_lock(encode_lock(lock(spec)), at="lock")
     check_lock(locked, spec, tools={"libzstd": "1.5.7"})
-    makers = {kind: "sha256:" + "0" * 64 for kind in StepKind}
+    makers = dict.fromkeys(StepKind, "sha256:" + "0" * 64)
     make_plan(spec, locked, makers=makers, recipes=RECIPES)
     recipe = {
         "recipe.yaml": b"",

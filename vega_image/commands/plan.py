@@ -10,6 +10,7 @@ from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.executor import find, names_built, seconds_before
 from vega_image.fetching import missing_bytes
+from vega_image.line import needed_bytes
 from vega_image.plan import Step
 from vega_image.prepare import prepare, read_lock
 from vega_image.store import Store
@@ -64,7 +65,12 @@ def show_plan(call: Call, name: str) -> int:
             for r in rows
         ],
     }
-    call.console.result([*_tree(target.name, rows), *_forecast(fetch, rows)], value)
+    lines = [*_tree(target.name, rows), *_forecast(rows)]
+    if any(row.state == "miss" for row in rows):
+        missing = [step for step in prepared.plan if find(store, step) is None]
+        need = needed_bytes(prepared, store, missing)
+        lines.append(f"to fetch: {megabytes(fetch)}; disk: up to {megabytes(need)}")
+    call.console.result(lines, value)
     return 0
 
 
@@ -78,16 +84,23 @@ def _why(step: Step, broken: str | None, built: frozenset[str]) -> str:
 
 def _tree(target: str, rows: Sequence[Row]) -> list[str]:
     cells = [
-        (f"{'  ' * depth}{row.name}", row.state, row.id[7:19], row.why)
+        (f"{'  ' * depth}{row.name}", row.state, row.id[7:19], _time(row), row.why)
         for depth, row in enumerate(rows)
     ]
-    return [target, *table(("STEP", "STATE", "ID", "WHY"), cells)]
+    return [target, *table(("STEP", "STATE", "ID", "TIME", "WHY"), cells)]
 
 
-def _forecast(fetch: int, rows: Sequence[Row]) -> list[str]:
+def _time(row: Row) -> str:
+    """Say what a missing step took the last time; a step in the store takes none."""
+    if row.state == "hit":
+        return "-"
+    return "?" if row.seconds is None else duration(row.seconds)
+
+
+def _forecast(rows: Sequence[Row]) -> list[str]:
     missing = [row for row in rows if row.state == "miss"]
     if not missing:
         return ["nothing to do"]
     known = [row.seconds for row in missing if row.seconds is not None]
     time = f"about {duration(sum(known))}" if len(known) == len(missing) else "time unknown"
-    return [f"to fetch: {megabytes(fetch)}; to build: {len(missing)} steps, {time}"]
+    return [f"to build: {len(missing)} of {len(rows)} steps, {time}"]
