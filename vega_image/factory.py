@@ -20,11 +20,11 @@ from vega_image.specfile import check_references, decode_target
 PACKAGE = Path(__file__).parent
 MODULES: Mapping[StepKind, tuple[str, ...]] = {
     StepKind.ROOT: ("rootfs",),
-    StepKind.STAGE: ("rootfs",),
-    StepKind.SLIM: ("codeobjects",),
-    StepKind.CENSUS: ("codeobjects",),
-    StepKind.LAYERS: ("rootfs", "oci"),
-    StepKind.IMAGE: ("oci",),
+    StepKind.STAGE: ("rootfs", "engines"),
+    StepKind.SLIM: ("codeobjects", "engines/device_code.py"),
+    StepKind.CENSUS: ("codeobjects", "engines/device_code.py"),
+    StepKind.LAYERS: ("rootfs", "oci", "engines/native.py"),
+    StepKind.IMAGE: ("oci", "engines/native.py"),
 }
 
 
@@ -129,7 +129,9 @@ def _shipped() -> Path:
 
 
 def _code_digest(names: tuple[str, ...]) -> str:
-    files = sorted(path for name in names for path in (PACKAGE / name).rglob("*.py"))
+    places = [PACKAGE / name for name in names]
+    inside = [path for place in places for path in place.rglob("*.py")]
+    files = sorted({*inside, *(place for place in places if place.is_file())})
     code = {path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in files}
     return digest({name: digest_bytes(data) for name, data in code.items()})
 
