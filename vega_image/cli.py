@@ -12,9 +12,10 @@ from types import FrameType
 import click
 
 from vega_image import __version__
-from vega_image.errors import UsageError, VegaError
+from vega_image.cliwords import register
+from vega_image.errors import InterruptedRunError, UsageError, VegaError
 
-INTERRUPTED = 130
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.group(
@@ -44,36 +45,31 @@ def _everywhere(group: click.Group, defaults: dict[str, object]) -> dict[str, ob
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one word and exit; every VegaError becomes its exit code here and nowhere else."""
     words = list(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in ENDINGS:
+        # Ignored from the start: nohup, or a shell's background job.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     sys.exit(_run(words))
 
 
 def _run(words: list[str]) -> int:
     try:
         result = cli.main(args=words, prog_name="vega-image", standalone_mode=False)
-    except click.exceptions.Abort:
-        return _report(None, words)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        msg = "interrupted; the next run goes on from here"
+        return _report(InterruptedRunError("INTERRUPTED", msg), words)
     except click.ClickException as error:
         return _report(_usage(error, words), words)
     except VegaError as error:
         return _report(error, words)
-    except KeyboardInterrupt:
-        return _report(None, words)
-    except BrokenPipeError:
-        # The reader of a pipe has gone (`| head`); the interpreter must not flush again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:  # noqa: BLE001 - the last line of defence: no bare traceback
         return _report(_bug(error), words)
     return result if isinstance(result, int) else 0
 
 
-def _report(error: VegaError | None, words: list[str]) -> int:
+def _report(error: VegaError, words: list[str]) -> int:
     from vega_image.console import Console, Level  # noqa: PLC0415 - only when it ends badly
 
-    if error is None:
-        sys.stderr.write("\ninterrupted; the next run goes on from here\n")
-        return INTERRUPTED
     if "--debug" in words:
         import traceback  # noqa: PLC0415
 
@@ -104,9 +100,14 @@ def _bug(error: Exception) -> VegaError:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Begin to clean up; a second Ctrl-C must not cut that short (kill -9 always can)."""
+    for number in ENDINGS:
+        signal.signal(number, _go_on)
     raise KeyboardInterrupt
 
 
-from vega_image import cliwords  # noqa: E402 - it hangs its words on `cli`
+def _go_on(_number: int, _frame: FrameType | None) -> None:
+    """Not SIG_IGN: children would inherit that, and be deaf too."""
 
-cliwords.register(cli)
+
+register(cli)

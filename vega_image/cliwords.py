@@ -32,7 +32,7 @@ def targets(call: Call, *, schema: str | None, markdown: bool) -> int:
 @word
 def lock(call: Call, *, target: str) -> int:
     """Resolve what TARGET names and write images/TARGET.lock.json."""
-    from vega_image.commands.relock import lock as run  # noqa: PLC0415
+    from vega_image.commands.lock import lock as run  # noqa: PLC0415
 
     return run(call, target)
 
@@ -158,7 +158,7 @@ def clean(call: Call, *, target: str, downloads: bool, yes: bool) -> int:
 @word
 def doctor(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
     """Say whether this host can build and run images, and what to do if not."""
-    from vega_image.commands.checkup import checkup  # noqa: PLC0415
+    from vega_image.commands.doctor import checkup  # noqa: PLC0415
 
     return checkup(call, sysroot=sysroot, build_host_only=build_host_only)
 
@@ -224,7 +224,7 @@ def pool() -> None:
 @word
 def pool_export(call: Call, *, target: str, output: Path) -> int:
     """Write all locked files of TARGET into one folder."""
-    from vega_image.commands.carry import carry_out  # noqa: PLC0415
+    from vega_image.commands.pool import carry_out  # noqa: PLC0415
 
     return carry_out(call, target, output)
 
@@ -234,7 +234,7 @@ def pool_export(call: Call, *, target: str, output: Path) -> int:
 @word
 def pool_import(call: Call, *, folder: Path) -> int:
     """Take the files of such a folder into the store."""
-    from vega_image.commands.carry import carry_in  # noqa: PLC0415
+    from vega_image.commands.pool import carry_in  # noqa: PLC0415
 
     return carry_in(call, folder)
 
@@ -245,11 +245,10 @@ def completion(shell: str) -> int:
     """Print the completion script of a shell: eval "$(vega-image completion bash)"."""
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
-    from vega_image.cli import cli  # noqa: PLC0415
-
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(cli, {}, "vega-image", "_VEGA_IMAGE_COMPLETE").source())
+    group = click.get_current_context().find_root().command
+    click.echo(kind(group, {}, "vega-image", "_VEGA_IMAGE_COMPLETE").source())
     return 0
 
 

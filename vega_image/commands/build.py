@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vega_image.clioptions import Call
-from vega_image.commands.relock import relock_if_gone
+from vega_image.commands.lock import relock_if_gone
 from vega_image.digest import Json
 from vega_image.executor import Done, execute
 from vega_image.images import BuiltImage, remember_image
@@ -71,9 +71,10 @@ def keep_image(store: Store, prepared: Prepared, done: list[Done]) -> tuple[Buil
     tag = f"{target.version}-candidate"
     digest = done[-1].artifact.digest
     folder = store.root / "images" / f"{target.name}-{digest[7:23]}"
-    layout = write_layout(folder, store, manifest=digest, name=target.name, tag=tag)
-    image = BuiltImage(target=target.name, tag=tag, digest=digest, layout=str(folder))
-    remember_image(store, image)
+    with store.locked(f"build-{target.name}"):
+        layout = write_layout(folder, store, manifest=digest, name=target.name, tag=tag)
+        image = BuiltImage(target=target.name, tag=tag, digest=digest, layout=str(folder))
+        remember_image(store, image)
     return image, layout
 
 
