@@ -7,6 +7,7 @@ event), chosen by `auto` from where stderr goes. No colour in a pipe or under NO
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vega_image.plan import Step
 
 PLAIN_EVERY_SECONDS = 5.0
+BAR = 20
 
 
 class Level(Enum):
@@ -77,10 +79,9 @@ class Console:
     def result(self, lines: Sequence[str], value: Json) -> None:
         """Print a command's answer: the lines for people, the value under --json."""
         if self.as_json:
-            self.out.write(json.dumps(value, indent=1, sort_keys=True) + "\n")
+            _write(self.out, json.dumps(value, indent=1, sort_keys=True) + "\n")
         elif lines:
-            self.out.write("\n".join(lines) + "\n")
-        self.out.flush()
+            _write(self.out, "\n".join(lines) + "\n")
 
     def say(self, text: str) -> None:
         """Tell a person something on the way (stderr); silent under --quiet."""
@@ -100,13 +101,11 @@ class Console:
         """Report why the command ends: on stderr, or as an object under --json."""
         self.close()
         if self.as_json:
-            self.out.write(json.dumps({"error": error_value(error)}, indent=1) + "\n")
-            self.out.flush()
+            _write(self.out, json.dumps({"error": error_value(error)}, indent=1) + "\n")
             return
-        self.err.write(self._styled(f"error: {error.message}", "31") + "\n")
+        _write(self.err, self._styled(f"error: {error.message}", "31") + "\n")
         if error.hint:
-            self.err.write(f"hint: {error.hint}\n")
-        self.err.flush()
+            _write(self.err, f"hint: {error.hint}\n")
 
     def step_started(self, step: Step, index: int, count: int) -> None:
         """Hear that a step is being built."""
@@ -132,7 +131,7 @@ class Console:
             self._pace = Pace(label, now, now)
         text = _progress_text(label, done, total) + self._pace.eta(done, total)
         if self.mode == "tty":
-            self._show(text)
+            self._show(f"{_bar(done, total)} {text}")
         elif now - self._pace.printed >= PLAIN_EVERY_SECONDS:
             self._pace.printed = now
             if self.mode == "json":
@@ -164,15 +163,23 @@ class Console:
 
     def _print(self, text: str) -> None:
         self.close()
-        self.err.write(text + "\n")
-        self.err.flush()
+        _write(self.err, text + "\n")
 
     def _event(self, value: Json) -> None:
-        self.err.write(json.dumps(value) + "\n")
-        self.err.flush()
+        _write(self.err, json.dumps(value) + "\n")
 
     def _styled(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write at once; a reader that has gone (`| head`) stops neither work nor verdict."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # What is still buffered must not fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def error_value(error: VegaError) -> dict[str, Json]:
@@ -201,3 +208,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _progress_text(label: str, done: int, total: int) -> str:
     percent = 100 * done // total if total else 100
     return f"{label}: {megabytes(done)} of {megabytes(total)} ({percent} %)"
+
+
+def _bar(done: int, total: int) -> str:
+    filled = BAR * done // total if total else BAR
+    return "[" + "#" * filled + "." * (BAR - filled) + "]"
