@@ -6,6 +6,7 @@ import functools
 import os
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,10 @@ def have(tool: str) -> bool:
         return os.geteuid() == 0
     if tool == "network":
         return bool(_mirror_answers())
-    argv = TOOLS[tool]
-    return shutil.which(argv[0]) is not None and run(argv).returncode == 0
+    program, *words = TOOLS[tool]
+    beside = Path(sys.executable).parent
+    found = shutil.which(program) or shutil.which(program, path=str(beside))
+    return found is not None and run([found, *words]).returncode == 0
 
 
 def _mirror_answers() -> bool:
