@@ -25,6 +25,8 @@ VEGA_IMAGE = Path(sys.executable).with_name("vega-image")
 APPLETS = ("sh", "cat", "chmod", "date", "echo", "id", "ln", "mkdir", "rm", "sleep")
 STEPS = ["root", "greet", "layers", "image"]
 PATIENCE = 120
+Result = tuple[str, str]
+"""Digest and image id."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,16 @@ def new_user(folder: Path, *, archive: MiniDebian, factory: Path, mirror: str = 
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(factory, folder / "factory")
     return Tiny(folder=folder, archive=archive, mirror=mirror or f"file://{archive.root}")
+
+
+def cold(user: Tiny, *words: str) -> Result:
+    """Build from an empty store, every step for real."""
+    assert not (user.store / "objects").exists(), "the store is not empty"
+    value = user.build(*words)
+    assert {row["name"]: row["state"] for row in value["steps"]} == dict.fromkeys(
+        STEPS, "built"
+    )
+    return value["digest"], value["image_id"]
 
 
 def rehash(store: Path) -> int:

@@ -49,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         # Ignored from the start: nohup, or a shell's background job.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    sys.exit(_run(words))
+    code = _run(words)
+    # The interpreter puts the default handlers back before it is quite gone.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    sys.exit(code)
 
 
 def _run(words: list[str]) -> int:

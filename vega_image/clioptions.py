@@ -67,6 +67,10 @@ def word(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
         call = _call(kwargs)
         try:
             return function(call, *args, **kwargs)
+        except (EOFError, BrokenPipeError) as error:
+            # click would take the one for Ctrl-C and end silently for the other.
+            msg = f"a stream ended unexpectedly: {error}"
+            raise RuntimeError(msg) from error
         finally:
             call.console.close()
 

@@ -79,3 +79,9 @@ class PolicyError(VegaError):
     """A policy says no (exit 10)."""
 
     exit_code = 10
+
+
+class InterruptedRunError(VegaError):
+    """Somebody pressed Ctrl-C or sent a signal (exit 130)."""
+
+    exit_code = 130

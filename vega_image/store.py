@@ -1,7 +1,8 @@
 """The content-addressed store: `objects/sha256/ab/<hex>` and `refs/<kind>/<name>.json`.
 
 An object appears under its name only by an atomic rename after its bytes were hashed and
-fsynced, so a kill at any moment leaves at worst a file in `tmp/`, never a wrong object.
+fsynced, so a kill at any moment leaves at worst a folder in `tmp/`, which the next process
+that writes removes, never a wrong object. `partial/` holds downloads that will be resumed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 import os
 import shutil
 import tempfile
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +23,7 @@ from typing import IO, cast
 
 from vega_image.digest import PREFIX, Json, canonical, hex_of
 from vega_image.errors import BytesError, EngineError
+from vega_image.scratch import Claim, claim, sweep
 from vega_image.units import megabytes
 
 CHUNK = 1 << 20
@@ -60,10 +64,27 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.tmp = root / "tmp"
+        self._claim: Claim | None = None
+        self._claiming = threading.Lock()
         with disk_errors(root):
-            self.tmp.mkdir(parents=True, exist_ok=True)
             (root / "objects" / "sha256").mkdir(parents=True, exist_ok=True)
+
+    @property
+    def tmp(self) -> Path:
+        """A folder for half-done work that goes with this store or with this process."""
+        with self._claiming:
+            if self._claim is None:
+                self._claim = self._claimed()
+                weakref.finalize(self, self._claim.release)
+            return self._claim.path
+
+    @property
+    def partial(self) -> Path:
+        """Where downloads grow that a later process may go on with."""
+        folder = self.root / "partial"
+        with disk_errors(folder):
+            folder.mkdir(exist_ok=True)
+        return folder
 
     def path(self, digest: str) -> Path:
         """Where an object lies or would lie."""
@@ -132,7 +153,7 @@ class Store:
         target = self._ref(kind, name)
         with disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(target, canonical(value) + b"\n")
+            write_atomic(target, canonical(value) + b"\n", near=self.tmp)
 
     def get_ref(self, kind: str, name: str) -> Json | None:
         """Read a name back; None when there is none or its file is damaged."""
@@ -159,6 +180,13 @@ class Store:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
+    def _claimed(self) -> Claim:
+        folder = self.root / "tmp"
+        with self.locked("tmp"), disk_errors(folder):
+            folder.mkdir(exist_ok=True)
+            sweep(folder)
+            return claim(folder)
+
     def _ref(self, kind: str, name: str) -> Path:
         if not name or name.startswith(".") or "/" in name or "\0" in name:
             msg = f"not a reference name: {name!r}"
@@ -172,9 +200,11 @@ def digest_file(path: Path) -> str:
         return PREFIX + hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_atomic(target: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a whole file or none: temp file beside it, fsync, rename."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+def write_atomic(
+    target: Path, data: bytes, *, mode: int = 0o644, near: Path | None = None
+) -> None:
+    """Write a whole file or none: temp file beside it or in `near`, fsync, rename."""
+    handle, name = tempfile.mkstemp(dir=near or target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

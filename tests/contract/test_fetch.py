@@ -66,7 +66,7 @@ class Desk:
         return self.store.has(digest) and digest_file(self.store.path(digest)) == digest
 
     def partial(self, name: str) -> Path:
-        return self.store.tmp / f"{sha256(self.data[name]).hexdigest()}.part"
+        return self.store.partial / f"{sha256(self.data[name]).hexdigest()}.part"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_everything_arrives_and_a_second_run_asks_nothing(desk: Desk) -> None:
     total = sum(map(len, desk.data.values()))
     assert desk.heard[0] == (0, total)
     assert desk.heard[-1] == (total, total)
-    assert list(desk.store.tmp.iterdir()) == []
+    assert list(desk.store.partial.iterdir()) == []
     asked = len(desk.server.requests)
     desk.fetch(*wanted)
     desk.fetch(*wanted, offline=True)

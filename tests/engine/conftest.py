@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.minidebian import MiniDebian, gpg_home
-from tests.tiny import FIXTURE, Tiny, new_user, tiny_archive
+from tests.tiny import FIXTURE, Result, Tiny, cold, new_user, tiny_archive
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +27,15 @@ def locked_factory(mini: MiniDebian, tmp_path_factory: pytest.TempPathFactory) -
     user.done("lock", "tiny")
     shutil.rmtree(user.store)
     return user.factory
+
+
+@pytest.fixture(scope="session")
+def reference(
+    mini: MiniDebian, locked_factory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Result:
+    """Digest and image id of the tiny target, built the plain way."""
+    folder = tmp_path_factory.mktemp("reference") / "user"
+    return cold(new_user(folder, archive=mini, factory=locked_factory))
 
 
 @pytest.fixture

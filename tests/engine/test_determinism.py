@@ -15,33 +15,11 @@ from typing import Any
 import pytest
 
 from tests.minidebian import MiniDebian
-from tests.tiny import STEPS, VEGA_IMAGE, Tiny, new_user, small_disk
+from tests.tiny import VEGA_IMAGE, Result, Tiny, cold, new_user, small_disk
 
 pytestmark = pytest.mark.needs("docker", "busybox")
 NOBODY = 65534
 TARGET = "linux-inference"
-Result = tuple[str, str]
-
-
-@pytest.fixture(scope="session")
-def reference(
-    mini: MiniDebian, locked_factory: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Result:
-    """Digest and image id of the tiny target, built the plain way."""
-    user = new_user(
-        tmp_path_factory.mktemp("reference") / "u", archive=mini, factory=locked_factory
-    )
-    return cold(user)
-
-
-def cold(user: Tiny, *words: str) -> Result:
-    """Build from an empty store, every step for real."""
-    assert not (user.store / "objects").exists(), "the store is not empty"
-    value = user.build(*words)
-    assert {step["name"]: step["state"] for step in value["steps"]} == dict.fromkeys(
-        STEPS, "built"
-    )
-    return value["digest"], value["image_id"]
 
 
 def test_twice_the_same(tiny: Tiny, reference: Result) -> None:

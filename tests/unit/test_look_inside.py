@@ -144,10 +144,11 @@ def test_a_bomb_ends_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("vega_image.oci.unpack._LIMIT", 1 << 20)
     bomb = zstandard.ZstdCompressor().compress(bytes(4 << 20))
     layout = foreign(tmp_path / "foreign", bomb, media_type="tar+zstd")
+    store = Store(tmp_path / "fresh")
     with pytest.raises(BytesError) as caught:
-        plain_layers(layout, Store(tmp_path / "fresh"))
+        plain_layers(layout, store)
     assert caught.value.code == "TOO_LARGE"
-    assert not list((tmp_path / "fresh" / "tmp").iterdir())
+    assert not list(store.tmp.iterdir())
 
 
 def test_the_docker_archive_holds_the_same_image_id(maker: SmallImage, layout: Layout) -> None:

@@ -83,7 +83,7 @@ def write_layout(folder: Path, store: Store, *, manifest: str, name: str, tag: s
     path = store.verify(manifest, what=f"manifest of {name}")
     data = path.read_bytes()
     parts = decode(Manifest, data, at=f"manifest of {name}")
-    with _new_folder(folder) as draft:
+    with _new_folder(folder, near=store.tmp) as draft:
         _link(path, _blob(draft, manifest))
         for part in (parts.config, *parts.layers):
             _link(store.verify(part.digest, what=f"blob of {name}"), _blob(draft, part.digest))
@@ -111,7 +111,7 @@ def _present(folder: Path) -> Layout | None:
 
 def export_layout(layout: Layout, folder: Path) -> Layout:
     """Copy a layout to a folder of the user's; nothing in it is shared with the store."""
-    with _new_folder(folder) as draft:
+    with _new_folder(folder, near=folder.parent) as draft:
         names = [layout.digest, layout.config_digest, *(part.digest for part in layout.layers)]
         for name in names:
             target = _blob(draft, name)
@@ -257,14 +257,14 @@ def _link(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """Fill a folder beside `folder`, then let it take that name."""
+def _new_folder(folder: Path, *, near: Path) -> Iterator[Path]:
+    """Fill a folder in `near`, on the same disk, then let it take that name."""
     if folder.exists() and not (folder / _MARK).is_file() and any(folder.iterdir()):
         msg = f"{folder} is there and is no OCI layout; nothing was written"
         raise UsageError("FOLDER_IN_USE", msg, at=str(folder), hint="choose another folder")
     with disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        outer = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        outer = Path(tempfile.mkdtemp(dir=near, prefix=f".{folder.name}."))
     try:
         draft = outer / "new"
         (draft / "blobs" / "sha256").mkdir(parents=True)

@@ -44,7 +44,7 @@ def fetch_files(
     """Put every wanted file into the store; one that is there already costs nothing.
 
     `progress` hears (bytes here, bytes in all) of what was missing. A killed or interrupted
-    fetch leaves partial files under the store's tmp/, and the next one goes on with them.
+    fetch leaves partial files in the store's partial/, and the next one goes on with them.
     Two fetches into one store take turns.
 
     Raises BytesError OFFLINE_MISSING, FILE_GONE (naming all), FETCH_TRUNCATED,
@@ -140,7 +140,7 @@ def _missing(wanted: Iterable[Wanted], store: Store) -> list[Wanted]:
 
 
 def _partial(store: Store, wanted: Wanted) -> Path:
-    return store.tmp / f"{wanted.sha256}.part"
+    return store.partial / f"{wanted.sha256}.part"
 
 
 def _have(store: Store, wanted: Wanted) -> int:
