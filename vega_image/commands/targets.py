@@ -12,14 +12,14 @@ from vega_image.digest import Json
 from vega_image.errors import LockError, UsageError
 from vega_image.factory import Factory
 from vega_image.images import built_image, last_run
-from vega_image.prepare import read_lock
+from vega_image.prepare import prepare, read_lock, rendered_files
 from vega_image.spec import Target
 from vega_image.store import Store
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 SPEC = "spec"
-COLUMNS = ("name", "version", "lock", "built", "ran", "proven", "title")
-HEADER = ("TARGET", "VERSION", "LOCK", "BUILT", "RAN ON", "PROVEN", "TITLE")
+COLUMNS = ("name", "version", "lock", "rendered", "built", "ran", "proven", "title")
+HEADER = ("TARGET", "VERSION", "LOCK", "RENDERED", "BUILT", "RAN ON", "PROVEN", "TITLE")
 # Only a signed report from such a card may say more, and none is attached yet.
 PROVEN = "no"
 
@@ -56,10 +56,12 @@ def print_schema(call: Call, name: str) -> int:
 
 def _row(factory: Factory, store: Store, target: Target) -> dict[str, Json]:
     image = built_image(store, target.name)
+    lock, rendered = _texts_state(factory, target)
     return {
         "name": target.name,
         "version": target.version,
-        "lock": _lock_state(factory, target),
+        "lock": lock,
+        "rendered": rendered,
         "built": image.tag if image else "no",
         "ran": last_run(store, target.name) or "no",
         "proven": PROVEN,
@@ -67,12 +69,14 @@ def _row(factory: Factory, store: Store, target: Target) -> dict[str, Json]:
     }
 
 
-def _lock_state(factory: Factory, target: Target) -> str:
+def _texts_state(factory: Factory, target: Target) -> tuple[str, str]:
+    """Say of lock and rendering whether they work, by doing both."""
     try:
-        read_lock(factory, target)
+        prepared = prepare(factory, target, read_lock(factory, target))
     except LockError as error:
-        return error.code.removeprefix("LOCK_").lower()
-    return "ok"
+        return error.code.removeprefix("LOCK_").lower(), "no"
+    rendered_files(factory, prepared)
+    return "ok", "yes"
 
 
 def _markdown(cells: list[list[str]]) -> list[str]:
