@@ -35,6 +35,9 @@ class Listener(Protocol):
     def progress(self, label: str, done: int, total: int) -> None:
         """Hear how far the current work is, in bytes or items."""
 
+    def say(self, text: str) -> None:
+        """Hear what a person should know meanwhile."""
+
     def line(self, text: str) -> None:
         """Hear one line of a stage's output."""
 
@@ -70,7 +73,8 @@ def execute(job: Job, listener: Listener, *, until: str | None = None) -> list[D
     Two builds of one target on one store take turns: the second finds what the first made.
     """
     results: list[Done] = []
-    with job.store.locked(f"build-{job.target}"):
+    busy = f"waiting: another build of {job.target} is at work"
+    with job.store.locked(f"build-{job.target}", waiting=lambda: listener.say(busy)):
         missing = [step for step in job.plan if find(job.store, step) is None]
         first = next((i for i, s in enumerate(job.plan) if s in missing), len(job.plan))
         job.fetch(job.plan[first:])

@@ -31,8 +31,13 @@ def real_job(call: Call, prepared: Prepared, store: Store) -> Iterator[Job]:
     """Decide everything before work starts; a container engine is opened only for stages.
 
     Raises EngineError for an absent, old or forbidden engine and for a disk too small, only
-    when a step is missing that needs it.
+    when a step is missing that needs it. As long as it is open nobody cleans the store.
     """
+    with store.locked("objects", shared=True, waiting=lambda: _wait(call, store)):
+        yield from _real_job(call, prepared, store)
+
+
+def _real_job(call: Call, prepared: Prepared, store: Store) -> Iterator[Job]:
     missing = [step for step in prepared.plan if find(store, step) is None]
     need = needed_bytes(prepared, store, missing)
     check_space(store, need)
@@ -108,6 +113,10 @@ def _fetcher(call: Call, prepared: Prepared, store: Store) -> Callable[[Sequence
             fetch_sources(prepared.lock, supply)
 
     return fetch
+
+
+def _wait(call: Call, store: Store) -> None:
+    call.console.say(f"waiting: somebody cleans {store.root}")
 
 
 def _nothing(_missing: Sequence[Step]) -> None:

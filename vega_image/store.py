@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -171,13 +171,24 @@ class Store:
         self._ref(kind, name).unlink(missing_ok=True)
 
     @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
-        """Hold a lock shared by all processes of this store; dies with its holder."""
+    def locked(
+        self, name: str, *, shared: bool = False, waiting: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
+        """Hold a lock known to all processes of this store; it dies with its holder.
+
+        `shared` holders exclude only those who are not; `waiting` is called before a wait.
+        """
         path = self.root / "locks" / name
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            handle = path.open("wb")
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        with handle:
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(handle, kind)
             yield
 
     def _claimed(self) -> Claim:

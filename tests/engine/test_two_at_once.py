@@ -66,13 +66,40 @@ def test_two_targets_with_the_same_packages(tiny: Tiny, reference: Result) -> No
     check_clean(tiny)
 
 
-def test_a_build_and_its_cleaning_take_turns(tiny: Tiny, reference: Result) -> None:
-    tiny.build()
-    with tiny.start("build", "tiny", "--json") as build:
+def test_cleaning_waits_for_a_build(tiny: Tiny, reference: Result) -> None:
+    with tiny.start("build", "tiny", "--json", "--progress", "json") as build:
+        assert build.stderr is not None
+        for line in build.stderr:
+            if '"greet"' in line:
+                break
         cleaned = tiny.json("clean", "tiny", "--yes")
         out, err = build.communicate(timeout=PATIENCE)
-    assert cleaned.code == 0, cleaned.out
     assert build.returncode == 0, out + err
     assert json.loads(out)["digest"] == reference[0]
+    assert cleaned.code == 0, cleaned.out
+    assert "waiting" in cleaned.err
+    assert cleaned.value["steps"] == len(STEPS)
+    assert not list((tiny.store / "images").iterdir())
     assert tiny.build()["digest"] == reference[0]
+    check_clean(tiny)
+
+
+def test_cleaning_leaves_what_other_targets_need(tiny: Tiny) -> None:
+    text = tiny.spec.read_text()
+    (tiny.factory / "images/other.yaml").write_text(
+        text.replace("name: tiny\n", "name: other\n")
+    )
+    tiny.done("lock", "other")
+    tiny.build()
+    tiny.done("build", "other")
+    assert tiny.refused("clean", "tiny", "--downloads") == (2, "CONFIRM")
+    tiny.done("clean", "tiny", "--downloads", "--yes")
+    plan = tiny.done("plan", "other")
+    assert plan["fetch_bytes"] == 0
+    assert tiny.refused("inspect", "tiny") == (2, "IMAGE_UNKNOWN")
+    value = tiny.done("build", "other", "--offline")
+    assert value["steps"][-1]["state"] == "cached"
+    tiny.spec.unlink()
+    tiny.done("clean", "other", "--downloads", "--yes")
+    assert tiny.refused("build", "other", "--offline") == (4, "OFFLINE_MISSING")
     check_clean(tiny)

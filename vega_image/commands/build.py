@@ -51,11 +51,11 @@ def build(call: Call, request: BuildRequest) -> int:
     )
     with open_job as job:
         done = execute(job, call.console, until=request.until)
-    if request.dry_run or request.until not in {None, prepared.plan[-1].name}:
-        lines = [f"{row.step.name}: {row.artifact.digest}" for row in done]
-        call.console.result(lines, _partial(prepared, done))
-        return 0
-    image, layout = keep_image(call.store, prepared, done)
+        if request.dry_run or request.until not in {None, prepared.plan[-1].name}:
+            lines = [f"{row.step.name}: {row.artifact.digest}" for row in done]
+            call.console.result(lines, _partial(prepared, done))
+            return 0
+        image, layout = keep_image(job.store, prepared, done)
     if request.output:
         export_layout(layout, request.output)
     seconds = time.monotonic() - began

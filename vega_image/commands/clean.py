@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from vega_image.clioptions import Call
 from vega_image.digest import Json
-from vega_image.errors import UsageError
+from vega_image.errors import LockError, UsageError
 from vega_image.executor import STEPS
+from vega_image.factory import Factory
 from vega_image.fetching import locked_digests
 from vega_image.images import IMAGES, built_image
 from vega_image.lockfile import decode_lock
@@ -25,11 +26,12 @@ def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
     factory, store = call.factory, call.store
     if name not in factory.names() and built_image(store, name) is None:
         factory.target(name)
-    with store.locked(f"build-{name}"):
+    busy = f"waiting: a build is at work in {store.root}"
+    with store.locked("objects", waiting=lambda: call.console.say(busy)):
         mine, kept = _steps(store, name)
         objects = _objects(mine) - _objects(kept)
         if downloads:
-            objects |= _downloads(call, name)
+            objects |= _downloads(factory, name)
         sizes = [store.path(digest).stat().st_size for digest in objects if store.has(digest)]
         text = f"{name}: {len(mine)} steps, {len(sizes)} objects, {megabytes(sum(sizes))}"
         if not yes:
@@ -63,9 +65,19 @@ def _objects(rows: Rows) -> set[str]:
     return {digest for row in rows.values() for digest in (row["digest"], *row["needs"])}
 
 
-def _downloads(call: Call, name: str) -> set[str]:
-    data = call.factory.lock_text(name)
-    return set(locked_digests(decode_lock(data, at=f"images/{name}.lock.json")))
+def _downloads(factory: Factory, name: str) -> set[str]:
+    """Name what this lock names and no other one; a lock that cannot be read names nothing."""
+    others = (other for other in factory.names() if other != name)
+    kept = set[str]().union(*(_locked(factory, other) for other in others))
+    return _locked(factory, name) - kept
+
+
+def _locked(factory: Factory, name: str) -> set[str]:
+    try:
+        lock = decode_lock(factory.lock_text(name), at=f"images/{name}.lock.json")
+    except LockError:
+        return set()
+    return set(locked_digests(lock))
 
 
 def _remove(store: Store, name: str, steps: Rows, objects: set[str]) -> None:
