@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vega_image.clioptions import Call
 from vega_image.digest import Json
-from vega_image.errors import LockError
+from vega_image.errors import LockError, UsageError
 from vega_image.fetching import supply_of
 from vega_image.lock import Lock
 from vega_image.lockdiff import describe_change
@@ -44,9 +44,15 @@ def _before(path: Path) -> tuple[Lock | None, tuple[str, ...]]:
 
 
 def lock(call: Call, name: str) -> int:
-    """Resolve a target's sources, write its lock, print the difference."""
+    """Resolve a target's sources, write its lock, print the difference.
+
+    Raises UsageError LOCK_OFFLINE, and what lock_target raises.
+    """
     factory = call.factory
     target = factory.target(name)
+    if call.settings.offline:
+        msg = f"locking {name} asks its sources what they hold, which --offline forbids"
+        raise UsageError("LOCK_OFFLINE", msg, at=name, hint=f"vega-image lock {name}")
     call.console.say(f"{name}: resolving its sources")
     with supply_of(call, call.store, label=f"lock {name}", log=call.console.line) as supply:
         made = _made(call, target, supply)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from vega_image.errors import BytesError, EngineError, LockError, UsageError, VegaError
 from vega_image.process import Completed, run, which
 from vega_image.sources.address import Credentials, redact, split_credentials
-from vega_image.sources.mirror import SCHEMES
+from vega_image.sources.mirror import check_address
 from vega_image.spec import DebianSource, Pin
 
 # `\ ` cannot be escaped in apt.conf, and a quote would end the value.
@@ -122,7 +122,7 @@ def make_root(
     for folder in _FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)
     bare, secret = split_credentials(mirror)
-    _check_mirror(bare)
+    check_address(bare)
     etc = root / "etc/apt"
     config = _CONFIG.format(root=root, architecture=source.architecture)
     (etc / "apt.conf").write_text(config, encoding="utf-8")
@@ -174,13 +174,6 @@ def _update_failure(output: str) -> VegaError:
             return kind(code, f"the archive was refused:\n{words}", hint=hint)
     hint = "name another archive: --debian-mirror URL"
     return BytesError("APT_FAILED", f"apt-get update failed:\n{words}", hint=hint)
-
-
-def _check_mirror(bare: str) -> None:
-    parts = urlsplit(bare)
-    if parts.scheme not in SCHEMES or re.search(r"[\s\[\]]", bare):
-        msg = f"{bare!r} is not the address of an archive (http, https, file, copy)"
-        raise UsageError("BAD_MIRROR", msg, hint="--debian-mirror URL", at=bare)
 
 
 def _write_auth(path: Path, bare: str, secret: Credentials) -> None:

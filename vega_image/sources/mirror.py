@@ -48,6 +48,13 @@ def host_mirror(sysroot: Path = Path("/")) -> str:
     raise UsageError("NO_MIRROR", msg, hint=HINT, at=str(sysroot / "etc/apt"))
 
 
+def check_address(bare: str) -> None:
+    """Raise UsageError BAD_MIRROR for what is no archive's address (without credentials)."""
+    if urlsplit(bare).scheme not in SCHEMES or re.search(r"[\s\[\]]", bare):
+        msg = f"{bare!r} is not the address of an archive (http, https, file, copy)"
+        raise UsageError("BAD_MIRROR", msg, hint="--debian-mirror URL", at=bare)
+
+
 def host_keyring(sysroot: Path = Path("/")) -> Path:
     """Return the keyring that signs for Debian on this host; raises UsageError NO_KEYRING."""
     folder = sysroot / "usr/share/keyrings"

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vega_image.errors import UsageError
-from vega_image.sources.mirror import host_keyring, host_mirror
+from vega_image.sources.address import split_credentials
+from vega_image.sources.mirror import check_address, host_keyring, host_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,14 @@ class Origin:
         return self.mirror.rstrip("/") if self.mirror else host_mirror(self.sysroot)
 
     def bases(self) -> tuple[str, ...]:
-        """Return every base a pool file may be fetched from, the mirror first."""
-        return (self.base(), *self.snapshots)
+        """Return every base a pool file may be fetched from, the mirror first.
+
+        Raises UsageError NO_MIRROR, BAD_MIRROR.
+        """
+        bases = (self.base(), *self.snapshots)
+        for base in bases:
+            check_address(split_credentials(base)[0])
+        return bases
 
     def trusted(self) -> Path:
         """Return the keyring that signs for it; raises UsageError NO_KEYRING."""
