@@ -6,21 +6,22 @@ each kind has an engine, and `--dry-run` is this same loop with the fake one.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from vega_image.digest import hex_of
 from vega_image.engines.base import Artifact, Engine, Work
 from vega_image.plan import Step, StepKind
+from vega_image.records import STEPS, StepRecord, recall, remember, step_records
 from vega_image.store import Store, disk_errors
-
-STEPS = "steps"
 
 
 class Listener(Protocol):
@@ -79,14 +80,13 @@ def execute(job: Job, listener: Listener, *, until: str | None = None) -> list[D
         first = next((i for i, s in enumerate(job.plan) if s in missing), len(job.plan))
         job.fetch(job.plan[first:])
         for index, step in enumerate(job.plan):
-            parent = results[-1].artifact if results else None
-            results.append(_one(job, listener, parent, index))
+            results.append(_one(job, listener, results[-1] if results else None, index))
             if step.name == until:
                 break
     return results
 
 
-def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> Done:
+def _one(job: Job, listener: Listener, before: Done | None, index: int) -> Done:
     step = job.plan[index]
     found = find(job.store, step)
     if found:
@@ -94,11 +94,13 @@ def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> D
         return Done(step=step, artifact=found, cached=True, seconds=0.0)
     listener.step_started(step, index, len(job.plan))
     began = time.monotonic()
+    if before is not None and before.cached:
+        _check(job.store, before)
     log_path = job.log_dir / f"{job.target}-{step.name}.log"
     with _scratch(job.store) as scratch, _log(log_path, listener) as log:
         work = Work(
             store=job.store,
-            parent=parent,
+            parent=before.artifact if before else None,
             files=job.files.get(step.name, {}),
             objects=job.objects.get(step.name, {}),
             scratch=scratch,
@@ -114,48 +116,47 @@ def _one(job: Job, listener: Listener, parent: Artifact | None, index: int) -> D
     return Done(step=step, artifact=artifact, cached=False, seconds=seconds)
 
 
+def _check(store: Store, before: Done) -> None:
+    """Re-hash what an earlier run made: a step must not work on bytes that changed since.
+
+    Raises BytesError STORE_TAMPERED or OBJECT_GONE.
+    """
+    what = f"what {before.step.name} made"
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="check") as pool:
+        list(pool.map(lambda name: store.verify(name, what=what), before.artifact.needs))
+
+
 def find(store: Store, step: Step) -> Artifact | None:
     """Return the artifact of a step built before, if it is still in the store."""
-    row = cast("dict[str, Any] | None", store.get_ref(STEPS, hex_of(step.id)))
-    if row is None or not store.has(row["digest"]):
+    row = recall(store, STEPS, hex_of(step.id), StepRecord)
+    if row is None or not all(map(store.has, row.objects())):
         return None
-    if not all(store.has(needed) for needed in row["needs"]):
-        return None
-    return Artifact(step=step.id, digest=row["digest"], media_type=row["media_type"])
+    return Artifact(step=step.id, digest=row.digest, media_type=row.media_type, needs=row.needs)
 
 
 def record(job: Job, step: Step, artifact: Artifact, *, seconds: float) -> None:
     """Remember a finished step: an atomic write, the last act of building it."""
-    job.store.set_ref(
-        STEPS,
-        hex_of(step.id),
-        {
-            "target": job.target,
-            "name": step.name,
-            "kind": step.kind.value,
-            "digest": artifact.digest,
-            "media_type": artifact.media_type,
-            "needs": list(artifact.needs),
-            "seconds": round(seconds, 3),
-        },
+    row = StepRecord(
+        target=job.target,
+        name=step.name,
+        kind=step.kind.value,
+        digest=artifact.digest,
+        media_type=artifact.media_type,
+        needs=artifact.needs,
+        seconds=round(seconds, 3),
     )
+    remember(job.store, STEPS, hex_of(step.id), row)
 
 
 def seconds_before(store: Store, name: str) -> float | None:
     """How long a step of this name took at most when it was built here, in seconds."""
-    return max((row["seconds"] for row in _rows(store) if row["name"] == name), default=None)
+    rows = step_records(store).values()
+    return max((row.seconds for row in rows if row.name == name), default=None)
 
 
 def names_built(store: Store) -> frozenset[str]:
     """Names of the steps that were ever built in this store."""
-    return frozenset(row["name"] for row in _rows(store))
-
-
-def _rows(store: Store) -> Iterator[dict[str, Any]]:
-    for name in store.refs(STEPS):
-        row = cast("dict[str, Any] | None", store.get_ref(STEPS, name))
-        if row is not None:
-            yield row
+    return frozenset(row.name for row in step_records(store).values())
 
 
 @contextmanager

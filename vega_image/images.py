@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from vega_image.digest import PREFIX
 from vega_image.errors import UsageError
+from vega_image.records import IMAGES, RUNS, BuiltImage, RunRecord, recall, remember
 from vega_image.store import Store
-
-IMAGES = "images"
-RUNS = "runs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltImage:
-    """An image in the store: its manifest's digest and the folder of its OCI layout."""
-
-    target: str
-    tag: str
-    digest: str
-    layout: str
 
 
 def remember_image(store: Store, image: BuiltImage) -> None:
     """Make an image the newest of its target."""
-    store.set_ref(IMAGES, image.target, asdict(image))
+    remember(store, IMAGES, image.target, image)
 
 
 def built_image(store: Store, target: str) -> BuiltImage | None:
-    """Return the newest image built for a target here, or None."""
-    row = cast("dict[str, Any] | None", store.get_ref(IMAGES, target))
-    if row is None or not Path(row["layout"], "index.json").is_file():
+    """Return the newest image built for a target here, or None; a store may have moved."""
+    image = recall(store, IMAGES, target, BuiltImage)
+    if image is None:
         return None
-    return BuiltImage(**row)
+    folder = store.root / "images" / Path(image.layout).name
+    there = (folder / "index.json").is_file()
+    return image.model_copy(update={"layout": str(folder)}) if there else None
 
 
 def remember_run(store: Store, target: str, *, device: str, image: str) -> None:
     """Record that an image of a target answered, and on which device."""
-    store.set_ref(RUNS, target, {"device": device, "image": image})
+    remember(store, RUNS, target, RunRecord(device=device, image=image))
 
 
 def last_run(store: Store, target: str) -> str | None:
     """Return the device on which an image of a target last answered here, or None."""
-    row = cast("dict[str, str] | None", store.get_ref(RUNS, target))
-    return row["device"] if row else None
+    row = recall(store, RUNS, target, RunRecord)
+    return row.device if row else None
 
 
 def layout_of(store: Store, ref: str) -> Path:

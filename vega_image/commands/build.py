@@ -10,10 +10,11 @@ from vega_image.clioptions import Call
 from vega_image.commands.lock import relock_if_gone
 from vega_image.digest import Json
 from vega_image.executor import Done, execute
-from vega_image.images import BuiltImage, remember_image
+from vega_image.images import remember_image
 from vega_image.line import dry_job, real_job
 from vega_image.oci.layout import Layout, export_layout
 from vega_image.prepare import Prepared, prepare, read_lock, refuse_unproven, refuse_unresolved
+from vega_image.records import BuiltImage
 from vega_image.spec import Codec, Compression, Target
 from vega_image.store import Store
 from vega_image.units import duration, megabytes

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, cast
 
 from vega_image.clioptions import Call
 from vega_image.digest import Json
 from vega_image.errors import LockError, UsageError
-from vega_image.executor import STEPS
 from vega_image.factory import Factory
 from vega_image.fetching import locked_digests
-from vega_image.images import IMAGES, built_image
+from vega_image.images import built_image
 from vega_image.lockfile import decode_lock
+from vega_image.records import IMAGES, STEPS, StepRecord, step_records
 from vega_image.store import Store
 from vega_image.units import megabytes
+
+Rows = dict[str, StepRecord]
 
 
 def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
@@ -48,21 +49,14 @@ def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
     return 0
 
 
-Rows = dict[str, dict[str, Any]]
-
-
 def _steps(store: Store, name: str) -> tuple[Rows, Rows]:
-    rows = {
-        ref: cast("dict[str, Any] | None", store.get_ref(STEPS, ref))
-        for ref in store.refs(STEPS)
-    }
-    known = {ref: row for ref, row in rows.items() if row is not None}
-    mine = {ref: row for ref, row in known.items() if row.get("target") == name}
+    known = step_records(store)
+    mine = {ref: row for ref, row in known.items() if row.target == name}
     return mine, {ref: row for ref, row in known.items() if ref not in mine}
 
 
 def _objects(rows: Rows) -> set[str]:
-    return {digest for row in rows.values() for digest in (row["digest"], *row["needs"])}
+    return set[str]().union(*(row.objects() for row in rows.values()))
 
 
 def _downloads(factory: Factory, name: str) -> set[str]:

@@ -5,6 +5,7 @@ echo "greet: begun"
 sleep "$2"
 cd /opt/greet
 echo "$1" > word
+cat /usr/share/tiny/app > copy
 for name in c a b; do
     mkdir -p "$name"
     date > /tmp/when
