@@ -15,7 +15,7 @@ from vega_image.digest import digest, digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.plan import StepKind
 from vega_image.spec import Target
-from vega_image.specfile import check_references, decode_target
+from vega_image.specfile import check_references, decode_recipe, decode_target
 
 PACKAGE = Path(__file__).parent
 MODULES: Mapping[StepKind, tuple[str, ...]] = {
@@ -90,7 +90,7 @@ class Factory:
         if target.name != name:
             msg = f"{at}: name: is {target.name!r}, but the file is called {path.name}"
             raise UsageError("SPEC_INVALID", msg, at=at, hint=f"name: {name}")
-        check_references(target, at=at, recipes=self.recipe_names())
+        check_references(target, at=at, recipes=self.recipes())
         return target
 
     def lock_text(self, name: str) -> bytes:
@@ -103,9 +103,11 @@ class Factory:
             hint = f"vega-image lock {name}"
             raise LockError("LOCK_MISSING", msg, hint=hint, at=f"images/{path.name}") from None
 
-    def recipe_names(self) -> list[str]:
-        """All stage recipes, sorted."""
-        return sorted(p.parent.name for p in self.root.glob("templates/stages/*/recipe.yaml"))
+    def recipes(self) -> dict[str, frozenset[str]]:
+        """All stage recipes and the options of each; raises UsageError RECIPE_INVALID."""
+        paths = sorted(self.root.glob("templates/stages/*/recipe.yaml"))
+        places = {path: path.relative_to(self.root).as_posix() for path in paths}
+        return {p.parent.name: decode_recipe(_text(p), at=places[p]) for p in paths}
 
     def recipe(self, name: str) -> Recipe:
         """Read the files of a recipe, all of them."""

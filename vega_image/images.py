@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from vega_image.digest import PREFIX
@@ -65,4 +66,4 @@ def layout_of(store: Store, ref: str) -> Path:
 
 
 def _safe(name: str) -> bool:
-    return bool(name) and "/" not in name and not name.startswith(".") and "\0" not in name
+    return re.fullmatch(r"[a-z0-9][a-z0-9.+-]{0,99}", name) is not None

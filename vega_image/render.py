@@ -38,14 +38,29 @@ def render_text(template: str, values: Mapping[str, object], *, at: str) -> str:
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701 - Dockerfiles and units, not HTML
     )
-    environment.filters["json"] = lambda value: json.dumps(value, ensure_ascii=True)
+    environment.filters["json"] = _json
     try:
         return environment.from_string(template).render(values)
     except jinja2.TemplateSyntaxError as error:
         where = f"{at}:{error.lineno}"
         raise UsageError("TEMPLATE_INVALID", f"{where}: {error.message}", at=where) from None
-    except jinja2.UndefinedError as error:
-        raise UsageError("TEMPLATE_INVALID", f"{at}: {error.message}", at=at) from None
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        raise UsageError("TEMPLATE_INVALID", f"{at}: {error}", at=at) from None
+
+
+def _text(data: bytes, at: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        msg = f"{at}: not UTF-8 text at byte {error.start}"
+        raise UsageError("TEMPLATE_INVALID", msg, at=at) from None
+
+
+def _json(value: object) -> str:
+    if isinstance(value, jinja2.Undefined):
+        # Any use of an undefined value says which one it is, but json.dumps.
+        return str(value)
+    return json.dumps(value, ensure_ascii=True)
 
 
 def render_stage(
@@ -65,7 +80,7 @@ def render_stage(
             files[name] = data
             continue
         at = f"templates/stages/{stage.recipe}/{name}"
-        text = render_text(data.decode(), values, at=at)
+        text = render_text(_text(data, at), values, at=at)
         files[name.removesuffix(TEMPLATE_SUFFIX)] = text.encode()
     return files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from vega_image.errors import UsageError
-from vega_image.spec import Target
+from vega_image.spec import Stage, Target
 
 Loc = tuple[int | str, ...]
 
@@ -28,6 +28,14 @@ class Complaint:
 
 def decode_target(text: str, *, at: str) -> Target:
     """Read a spec; raises UsageError SPEC_INVALID listing everything that is wrong with it."""
+    try:
+        return _decoded(text, at)
+    except RecursionError:
+        msg = f"{at}: something in it holds itself, or is nested too deeply"
+        raise UsageError("SPEC_NOT_YAML", msg, at=at) from None
+
+
+def _decoded(text: str, at: str) -> Target:
     node = _compose(text, at)
     complaints = list(_duplicate_keys(node, ()))
     if not complaints:
@@ -38,14 +46,35 @@ def decode_target(text: str, *, at: str) -> Target:
     raise _refusal(complaints, at)
 
 
-def check_references(target: Target, *, at: str, recipes: Sequence[str]) -> None:
-    """Refuse names that point nowhere; raises UsageError SPEC_INVALID with all of them."""
+def decode_recipe(text: str, *, at: str) -> frozenset[str]:
+    """Return the names of the options that a recipe.yaml lists.
+
+    Raises UsageError RECIPE_INVALID.
+    """
+    try:
+        value = yaml.safe_load(text)
+        options = value.get("options") or {}
+        return frozenset(map(str, options.keys()))
+    except (yaml.YAMLError, AttributeError, RecursionError):
+        msg = f"{at}: a recipe is a table, its `options:` one of option: what it is for"
+        raise UsageError("RECIPE_INVALID", msg, at=at) from None
+
+
+def check_references(
+    target: Target, *, at: str, recipes: Mapping[str, Collection[str]]
+) -> None:
+    """Refuse names that point nowhere; raises UsageError SPEC_INVALID with all of them.
+
+    `recipes` maps the name of each recipe to those of its options.
+    """
     complaints = [Complaint(0, path, message) for path, message in _dangling(target, recipes)]
     if complaints:
         raise _refusal(complaints, at)
 
 
-def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _dangling(
+    target: Target, recipes: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, str]]:
     source = target.sources.get(target.root.source)
     if source is None or source.kind != "debian":
         name = target.root.source
@@ -55,6 +84,8 @@ def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str
             guess = _guess(stage.recipe, recipes)
             what = f"no recipe {stage.recipe!r} in templates/stages{guess}"
             yield f"stages.{index}.recipe", what
+        else:
+            yield from _options(stage, recipes[stage.recipe], f"stages.{index}.options")
         for name in stage.sources:
             if name not in target.sources:
                 yield (
@@ -68,6 +99,14 @@ def _dangling(target: Target, recipes: Sequence[str]) -> Iterator[tuple[str, str
         yield "layers", "two layers have the same name"
     if target.slim and target.gpu not in target.slim.keep:
         yield "slim.keep", f"does not keep {target.gpu!r}, the GPU this image is for"
+
+
+def _options(stage: Stage, known: Collection[str], path: str) -> Iterator[tuple[str, str]]:
+    for name in sorted(stage.options.keys() - set(known)):
+        message = f"recipe {stage.recipe} has no option {name!r}{_guess(name, known)}"
+        yield f"{path}.{name}", message
+    for name in sorted(set(known) - stage.options.keys()):
+        yield path, f"recipe {stage.recipe} wants the option {name!r} too"
 
 
 def _compose(text: str, at: str) -> yaml.Node:

@@ -64,7 +64,7 @@ def test_a_path_out_of_the_image_is_refused(path: str) -> None:
 def test_names_that_point_nowhere_are_refused_together() -> None:
     text = SPEC.replace("recipe: greet", "recipe: gret").replace("rest: true", "rest: false")
     with pytest.raises(UsageError) as caught:
-        check_references(target(text), at="images/tiny.yaml", recipes=["greet"])
+        check_references(target(text), at="images/tiny.yaml", recipes={"greet": ["word"]})
     assert "no recipe 'gret' in templates/stages; did you mean 'greet'?" in caught.value.message
     assert "exactly one layer must say `rest: true`; 0 do" in caught.value.message
 
@@ -74,7 +74,7 @@ def test_a_slim_that_drops_the_gpu_of_the_image_is_refused() -> None:
         check_references(
             target(SPEC.replace("keep: [gfx906]", "keep: [gfx908]")),
             at="images/tiny.yaml",
-            recipes=["greet"],
+            recipes={"greet": ["word"]},
         )
 
 
