@@ -67,7 +67,7 @@ class Store:
         self._claim: Claim | None = None
         self._claiming = threading.Lock()
         with disk_errors(root):
-            (root / "objects" / "sha256").mkdir(parents=True, exist_ok=True)
+            _make_folder(root / "objects" / "sha256")
 
     @property
     def tmp(self) -> Path:
@@ -205,6 +205,14 @@ class Store:
         return self.root / "refs" / kind / f"{name}.json"
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileNotFoundError, FileExistsError) as error:
+        # /proc says so of any new folder; a file or a dangling link may be in the way.
+        raise NotADirectoryError(errno.ENOTDIR, "no folder can be made here") from error
+
+
 def digest_file(path: Path) -> str:
     """Hash a file: `sha256:` + hex."""
     with path.open("rb") as file:
@@ -241,6 +249,10 @@ def disk_errors(path: Path) -> Iterator[None]:
             msg = f"no permission to write {path}"
             hint = "use a folder of your own: --store DIR"
             raise EngineError("NO_PERMISSION", msg, hint=hint, at=str(path)) from error
+        if error.errno in {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO}:
+            msg = f"cannot write {path}: {error.strerror}"
+            hint = "use another folder: --store DIR"
+            raise EngineError("CANNOT_WRITE", msg, hint=hint, at=str(path)) from error
         raise
 
 

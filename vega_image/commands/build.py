@@ -12,7 +12,7 @@ from vega_image.digest import Json
 from vega_image.executor import Done, execute
 from vega_image.images import remember_image
 from vega_image.line import dry_job, real_job
-from vega_image.oci.layout import Layout, export_layout
+from vega_image.oci.layout import Layout, export_layout, refuse_used
 from vega_image.prepare import Prepared, prepare, read_lock, refuse_unproven, refuse_unresolved
 from vega_image.records import BuiltImage
 from vega_image.spec import Codec, Compression, Target
@@ -39,6 +39,8 @@ class BuildRequest:
 def build(call: Call, request: BuildRequest) -> int:
     """Build a target and print what came out."""
     began = time.monotonic()
+    if request.output:
+        refuse_used(request.output, name=request.target)
     prepared = _prepared(call, request)
     if request.until == BEFORE_ANY_STEP:
         call.console.result(

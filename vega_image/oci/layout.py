@@ -24,6 +24,7 @@ from vega_image.oci.image import LAYER_BYTES, LAYER_CODEC, LAYER_NAME, MANIFEST_
 from vega_image.store import Store, disk_errors, write_atomic
 
 REF_NAME: Final = "org.opencontainers.image.ref.name"
+CONTAINERD_NAME: Final = "io.containerd.image.name"
 _MARK: Final = "oci-layout"
 _VERSION: Final = b'{"imageLayoutVersion":"1.0.0"}'
 _DOCUMENT_LIMIT: Final = 4 << 20
@@ -94,7 +95,7 @@ def write_layout(folder: Path, store: Store, *, manifest: str, name: str, tag: s
             "size": len(data),
             "annotations": {
                 REF_NAME: tag,
-                "io.containerd.image.name": f"localhost/{name}:{tag}",
+                CONTAINERD_NAME: f"localhost/{name}:{tag}",
             },
         }
         index = canonical({"schemaVersion": 2, "manifests": [entry]})
@@ -256,12 +257,33 @@ def _link(source: Path, target: Path) -> None:
             shutil.copyfile(source, target)
 
 
+def refuse_used(folder: Path, *, name: str | None = None) -> None:
+    """Raise UsageError FOLDER_IN_USE for a folder whose content a layout must not replace.
+
+    With `name` also a layout that holds an image of another name is refused.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if (folder / _MARK).is_file() and (name is None or _holds_only(folder, name)):
+        return
+    kind = "layout of another image" if (folder / _MARK).is_file() else "no OCI layout"
+    msg = f"{folder} is there and is {kind}; nothing was written"
+    raise UsageError("FOLDER_IN_USE", msg, at=str(folder), hint="choose another folder")
+
+
+def _holds_only(folder: Path, name: str) -> bool:
+    try:
+        index = decode(Index, _document(folder / "index.json"), at=str(folder))
+    except (BytesError, UsageError):
+        return False
+    names = [(entry.annotations or {}).get(CONTAINERD_NAME, "") for entry in index.manifests]
+    return all(found.startswith(f"localhost/{name}:") for found in names)
+
+
 @contextmanager
 def _new_folder(folder: Path, *, near: Path) -> Iterator[Path]:
     """Fill a folder in `near`, on the same disk, then let it take that name."""
-    if folder.exists() and not (folder / _MARK).is_file() and any(folder.iterdir()):
-        msg = f"{folder} is there and is no OCI layout; nothing was written"
-        raise UsageError("FOLDER_IN_USE", msg, at=str(folder), hint="choose another folder")
+    refuse_used(folder)
     with disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         outer = Path(tempfile.mkdtemp(dir=near, prefix=f".{folder.name}."))
