@@ -7,7 +7,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,10 @@ from vega_image import __version__
 from vega_image.cliwords import register
 from vega_image.errors import InterruptedRunError, UsageError, VegaError
 
+if TYPE_CHECKING:
+    from vega_image.console import Console
+
+STDOUT, STDERR = 1, 2
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,6 +51,7 @@ def _everywhere(group: click.Group, defaults: dict[str, object]) -> dict[str, ob
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one word and exit; every VegaError becomes its exit code here and nowhere else."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     for number in ENDINGS:
         # Ignored from the start: nohup, or a shell's background job.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -55,11 +62,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _open_closed_streams() -> None:
+    """Give `>&-` a sink: else the next file opened would be standard output."""
+    handle = os.open(os.devnull, os.O_RDWR)
+    while handle <= STDERR:
+        handle = os.open(os.devnull, os.O_RDWR)
+    os.close(handle)
+    sys.stdout = sys.stdout or os.fdopen(STDOUT, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(STDERR, "w", closefd=False)
+
+
 def _run(words: list[str]) -> int:
     try:
         result = cli.main(args=words, prog_name="vega-image", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        msg = "interrupted; the next run goes on from here"
+        stopped = "stopped; nothing keeps running"
+        msg = stopped if "run" in words else "interrupted; the next run goes on from here"
         return _report(InterruptedRunError("INTERRUPTED", msg), words)
     except click.ClickException as error:
         return _report(_usage(error, words), words)
@@ -71,17 +89,26 @@ def _run(words: list[str]) -> int:
 
 
 def _report(error: VegaError, words: list[str]) -> int:
-    from vega_image.console import Console, Level  # noqa: PLC0415 - only when it ends badly
-
     if "--debug" in words:
-        import traceback  # noqa: PLC0415
+        import traceback  # noqa: PLC0415 - only when it ends badly
 
         traceback.print_exception(error.__cause__ or error)
-    console = Console.choose(
-        progress="plain", as_json="--json" in words, environ=os.environ, level=Level.NORMAL
-    )
-    console.error(error)
+    heard = error.code != "OUTPUT_FAILED"
+    try:
+        _console(as_json="--json" in words and heard).error(error)
+    except VegaError as deaf:
+        error = deaf
+        with suppress(VegaError):
+            _console(as_json=False).error(error)
     return error.exit_code
+
+
+def _console(*, as_json: bool) -> Console:
+    from vega_image.console import Console, Level  # noqa: PLC0415 - only when it ends badly
+
+    return Console.choose(
+        progress="plain", as_json=as_json, environ=os.environ, level=Level.NORMAL
+    )
 
 
 def _usage(error: click.ClickException, words: list[str]) -> VegaError:

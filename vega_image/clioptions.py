@@ -112,10 +112,26 @@ def engine(function: Callable[P, R]) -> Callable[P, R]:
 
 def target_argument(function: Callable[P, R]) -> Callable[P, R]:
     """Add TARGET and its alias --target; the word receives `target`."""
-    decorated = click.argument("target", required=False, callback=_target)(function)
+    decorated = click.argument(
+        "target", required=False, callback=_target, shell_complete=_complete_target
+    )(function)
     return click.option(
         "--target", "target_alias", metavar="TARGET", help="Same as TARGET.", is_eager=True
     )(decorated)
+
+
+def ref_argument(function: Callable[P, R]) -> Callable[P, R]:
+    """Add REF; a target's name is the usual one."""
+    return click.argument("ref", shell_complete=_complete_target)(function)
+
+
+def _complete_target(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    from vega_image.factory import Factory  # noqa: PLC0415 - heavy
+
+    names = Factory.find(None, cwd=Path.cwd()).names()
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _target(context: click.Context, parameter: click.Parameter, value: str | None) -> str:

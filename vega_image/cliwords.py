@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from vega_image.clioptions import FILE, FOLDER, Call, engine, fetching, target_argument, word
+from vega_image.clioptions import (
+    FILE,
+    FOLDER,
+    Call,
+    engine,
+    fetching,
+    ref_argument,
+    target_argument,
+    word,
+)
 
 
 @click.command()
@@ -108,7 +117,7 @@ def build(  # noqa: PLR0913 - one parameter per option
 
 
 @click.command()
-@click.argument("ref")
+@ref_argument
 @click.option("--device-code", is_flag=True, help="List GPU code: file, architecture, bytes.")
 @word
 def inspect(call: Call, *, ref: str, device_code: bool) -> int:
@@ -119,7 +128,7 @@ def inspect(call: Call, *, ref: str, device_code: bool) -> int:
 
 
 @click.command()
-@click.argument("ref")
+@ref_argument
 @fetching
 @engine
 @word
@@ -164,7 +173,7 @@ def doctor(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
 
 
 @click.command()
-@click.argument("ref")
+@ref_argument
 @click.option("--model", type=FILE, required=True, help="GGUF file of the model.")
 @click.option("--model-sha256", metavar="HEX", help="Refuse any other model.")
 @click.option("--cpu", is_flag=True, help="Accept running without the GPU (slow).")

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TextIO
 
 from vega_image.digest import Json
-from vega_image.errors import VegaError
+from vega_image.errors import EngineError, VegaError
 from vega_image.units import duration, megabytes
 
 if TYPE_CHECKING:
@@ -173,13 +173,19 @@ class Console:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write at once; a reader that has gone (`| head`) stops neither work nor verdict."""
+    """Write at once; a reader that has gone (`| head`) stops neither work nor verdict.
+
+    Raises EngineError OUTPUT_FAILED for any other reason why a text cannot be written.
+    """
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What is still buffered must not fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            msg = f"cannot write to {stream.name}: {error.strerror}"
+            raise EngineError("OUTPUT_FAILED", msg, at=stream.name) from error
 
 
 def error_value(error: VegaError) -> dict[str, Json]:

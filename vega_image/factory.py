@@ -56,10 +56,14 @@ class Factory:
             msg = f"{given}: no folder images/ here"
             raise UsageError("NO_FACTORY", msg, at=str(given), hint="vega-image -C DIR targets")
         for folder in (cwd, *cwd.parents):
-            if (folder / "images").is_dir() and (folder / "templates" / "stages").is_dir():
+            if next((folder / "images").glob("*.yaml"), None):
                 return cls(folder)
-        beside = PACKAGE.parent
-        return cls(beside if (beside / "images").is_dir() else PACKAGE / "factory_data")
+        return cls(_shipped())
+
+    @property
+    def installed(self) -> bool:
+        """Whether this is the copy inside the installed package, which nobody should change."""
+        return self.root == PACKAGE / "factory_data"
 
     def names(self) -> list[str]:
         """All targets, sorted."""
@@ -86,11 +90,12 @@ class Factory:
             raise UsageError("UNKNOWN_TARGET", msg, hint="vega-image targets", at=name)
         path = self.spec_path(name)
         at = f"images/{path.name}"
-        target = decode_target(_text(path), at=at)
+        text = _text(path)
+        target = decode_target(text, at=at)
         if target.name != name:
             msg = f"{at}: name: is {target.name!r}, but the file is called {path.name}"
             raise UsageError("SPEC_INVALID", msg, at=at, hint=f"name: {name}")
-        check_references(target, at=at, recipes=self.recipes())
+        check_references(target, at=at, recipes=self.recipes(), text=text)
         return target
 
     def lock_text(self, name: str) -> bytes:
@@ -127,7 +132,7 @@ class Factory:
 
 def _shipped() -> Path:
     beside = PACKAGE.parent
-    return beside if (beside / "templates").is_dir() else PACKAGE / "factory_data"
+    return beside if (beside / "images").is_dir() else PACKAGE / "factory_data"
 
 
 def _code_digest(names: tuple[str, ...]) -> str:

@@ -5,12 +5,29 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, StringConstraints
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    model_validator,
+)
 
 from vega_image.model import Model
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*$", max_length=100)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+Gpu = Annotated[str, StringConstraints(pattern=r"^gfx[0-9a-f]{3,5}$")]
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        msg = "a path inside the container starts with /"
+        raise ValueError(msg)
+    _relative(path[1:])
+    return path
 
 
 def _relative(path: str) -> str:
@@ -22,6 +39,7 @@ def _relative(path: str) -> str:
 
 
 RootPath = Annotated[str, AfterValidator(_relative)]
+ContainerPath = Annotated[str, AfterValidator(_absolute)]
 Names = Annotated[frozenset[Name], PlainSerializer(sorted, list[str], when_used="json")]
 
 
@@ -123,13 +141,13 @@ class Stage(Model):
 class Slim(Model):
     """Which GPU architectures stay in device code."""
 
-    keep: tuple[Name, ...] = Field(min_length=1)
+    keep: tuple[Gpu, ...] = Field(min_length=1)
 
 
 class Census(Model):
     """What the device code of the finished tree must show."""
 
-    arch: Name = "gfx906"
+    arch: Gpu = "gfx906"
     libraries: tuple[str, ...] = Field(
         default=(), description="globs; each must match a library with code for `arch`"
     )
@@ -153,12 +171,22 @@ class Codec(StrEnum):
     GZIP = "gzip"
 
 
+GZIP_MAX_LEVEL = 9
+
+
 class Compression(Model):
     """Fixed, so that a rebuild gives the same bytes."""
 
     codec: Codec = Codec.ZSTD
-    level: int = Field(default=9, ge=1, le=22)
-    window_log: int | None = Field(default=None, ge=17, le=27)
+    level: int = Field(default=9, ge=1, le=22, description="gzip has 1 to 9")
+    window_log: int | None = Field(default=None, ge=17, le=27, description="zstd only")
+
+    @model_validator(mode="after")
+    def _fits_its_codec(self) -> Compression:
+        if self.codec is Codec.GZIP and (self.level > GZIP_MAX_LEVEL or self.window_log):
+            msg = f"gzip has levels 1 to {GZIP_MAX_LEVEL} and no window_log"
+            raise ValueError(msg)
+        return self
 
 
 class ImageConfig(Model):
@@ -176,8 +204,8 @@ class Serve(Model):
     """How `run` starts the image's server; carried in a label, so an image explains itself."""
 
     protocol: Literal["llama-server"]
-    socket: str = Field(description="unix socket inside the container")
-    model: str = Field(description="where the model is mounted")
+    socket: ContainerPath = Field(description="unix socket inside the container")
+    model: ContainerPath = Field(description="where the model is mounted")
     args: tuple[str, ...] = ()
     gpu_args: tuple[str, ...] = Field(description="added with the GPU; must forbid a fall-back")
     cpu_args: tuple[str, ...] = Field(description="added under --cpu")
@@ -193,7 +221,7 @@ class Target(Model):
     version: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]*$")]
     title: str
     description: str
-    gpu: Name = "gfx906"
+    gpu: Gpu = "gfx906"
     epoch: int | None = Field(
         default=None, ge=0, description="seconds since 1970; default: date of the Release file"
     )

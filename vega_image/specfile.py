@@ -61,15 +61,27 @@ def decode_recipe(text: str, *, at: str) -> frozenset[str]:
 
 
 def check_references(
-    target: Target, *, at: str, recipes: Mapping[str, Collection[str]]
+    target: Target, *, at: str, recipes: Mapping[str, Collection[str]], text: str = ""
 ) -> None:
     """Refuse names that point nowhere; raises UsageError SPEC_INVALID with all of them.
 
-    `recipes` maps the name of each recipe to those of its options.
+    `recipes` maps the name of each recipe to those of its options; `text` is where the lines
+    of the complaints are looked up.
     """
-    complaints = [Complaint(0, path, message) for path, message in _dangling(target, recipes)]
+    root = _compose(text, at) if text else None
+    complaints = [
+        Complaint(_line_of(root, path), path, message)
+        for path, message in _dangling(target, recipes)
+    ]
     if complaints:
         raise _refusal(complaints, at)
+
+
+def _line_of(root: yaml.Node | None, path: str) -> int:
+    if root is None:
+        return 0
+    steps = [int(step) if step.isdigit() else step for step in path.split(".")]
+    return _line(_walk(root, tuple(steps))[0])
 
 
 def _dangling(
@@ -97,6 +109,8 @@ def _dangling(
         yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
     if len({layer.name for layer in target.layers}) != len(target.layers):
         yield "layers", "two layers have the same name"
+    if target.census and target.census.arch != target.gpu:
+        yield "census.arch", f"is {target.census.arch!r}, but the image is for {target.gpu!r}"
     if target.slim and target.gpu not in target.slim.keep:
         yield "slim.keep", f"does not keep {target.gpu!r}, the GPU this image is for"
 

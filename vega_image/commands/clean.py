@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -74,11 +75,16 @@ def _locked(factory: Factory, name: str) -> set[str]:
     return set(locked_digests(lock))
 
 
+def _layouts(store: Store, name: str) -> list[Path]:
+    """Find every layout of a target, also of builds with another codec or level."""
+    ours = re.compile(rf"{re.escape(name)}-[0-9a-f]{{16}}")
+    return [path for path in (store.root / "images").glob("*") if ours.fullmatch(path.name)]
+
+
 def _remove(store: Store, name: str, steps: Rows, objects: set[str]) -> None:
-    image = built_image(store, name)
-    if image:
-        store.drop_ref(IMAGES, name)
-        shutil.rmtree(Path(image.layout), ignore_errors=True)
+    store.drop_ref(IMAGES, name)
+    for folder in _layouts(store, name):
+        shutil.rmtree(folder, ignore_errors=True)
     for ref in steps:
         store.drop_ref(STEPS, ref)
     for digest in objects:

@@ -12,6 +12,7 @@ from typing import cast
 
 from vega_image.clioptions import Call
 from vega_image.digest import Json
+from vega_image.errors import UsageError
 from vega_image.hostcheck import HostProbe, check_host, gather
 from vega_image.selftest.encode import encode
 from vega_image.selftest.facts import Facts, read_facts
@@ -106,6 +107,10 @@ MIN_WIDTH = 60
 def checkup(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
     """Judge this host, or a recorded one under `sysroot`; returns 0, 5 or 7."""
     settings = call.settings
+    if sysroot is not None and not (sysroot / "sys").is_dir():
+        msg = f"{sysroot}: not the root of a machine (it has no folder sys)"
+        hint = "vega-image doctor --sysroot DIR, where DIR/sys was recorded"
+        raise UsageError("NO_SYSROOT", msg, at=str(sysroot), hint=hint)
     origin = Origin(
         mirror=settings.mirror, keyring=settings.keyring, snapshots=settings.snapshots
     )

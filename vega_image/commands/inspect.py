@@ -19,7 +19,8 @@ def inspect(call: Call, ref: str, *, device_code: bool) -> int:
     """Print digest, layers and labels; with `device_code` file x architecture x bytes."""
     store = call.store
     layout = read_layout(layout_of(store, ref))
-    codes = list(device_code_of(layout, store)) if device_code else []
+    wanted = device_code or call.console.as_json
+    codes = list(device_code_of(layout, store)) if wanted else []
     value: Json = {
         "digest": layout.digest,
         "image_id": layout.config_digest,

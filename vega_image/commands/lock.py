@@ -50,6 +50,10 @@ def lock(call: Call, name: str) -> int:
     """
     factory = call.factory
     target = factory.target(name)
+    if factory.installed:
+        msg = "the factory inside the installed package is not for changing"
+        hint = f"copy its folders images and templates, then: vega-image -C DIR lock {name}"
+        raise UsageError("FACTORY_READ_ONLY", msg, at=str(factory.root), hint=hint)
     if call.settings.offline:
         msg = f"locking {name} asks its sources what they hold, which --offline forbids"
         raise UsageError("LOCK_OFFLINE", msg, at=name, hint=f"vega-image lock {name}")
@@ -62,7 +66,7 @@ def lock(call: Call, name: str) -> int:
         "epoch": made.lock.epoch,
         "changes": list(made.lines),
     }
-    path = f"images/{name}.lock.json"
+    path = factory.lock_path(name)
     call.console.result([*made.lines, f"wrote {path}, {made.lock.digest}"], value)
     return 0
 

@@ -9,12 +9,23 @@ from vega_image.clioptions import Call
 from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.executor import find, names_built, seconds_before
-from vega_image.fetching import missing_bytes
+from vega_image.fetching import locked_bytes, missing_bytes
 from vega_image.line import needed_bytes
-from vega_image.plan import Step
+from vega_image.plan import Step, StepKind
 from vega_image.prepare import prepare, read_lock
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
+
+# Seconds of each kind of step on 2 cores for linux-inference, measured 2026-11-30 by
+# benchmarks/build.py: all that can be said before a step was ever built here.
+FIRST_BYTES = 478_000_000
+FIRST_SECONDS = {
+    StepKind.ROOT: 33.0,
+    StepKind.SLIM: 3.5,
+    StepKind.CENSUS: 0.2,
+    StepKind.LAYERS: 2.0,
+    StepKind.IMAGE: 77.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +39,11 @@ class Row:
     seconds: float | None
 
 
-def plan_rows(plan: Sequence[Step], store: Store) -> list[Row]:
-    """Say of each step whether the store holds it, and why not if not."""
+def plan_rows(plan: Sequence[Step], store: Store, *, locked: int) -> list[Row]:
+    """Say of each step whether the store holds it, and why not if not.
+
+    `locked` is the size of the locked files in bytes: a first build's time follows from it.
+    """
     rows: list[Row] = []
     broken: str | None = None
     built = names_built(store)
@@ -42,7 +56,7 @@ def plan_rows(plan: Sequence[Step], store: Store) -> list[Row]:
                 name=step.name,
                 state="hit" if hit else "miss",
                 why=why,
-                seconds=None if hit else seconds_before(store, step.name),
+                seconds=None if hit else _forecast_of(step, store, locked),
             )
         )
         broken = broken or (None if hit else step.name)
@@ -54,7 +68,7 @@ def show_plan(call: Call, name: str) -> int:
     factory, store = call.factory, call.store
     target = factory.target(name)
     prepared = prepare(factory, target, read_lock(factory, target))
-    rows = plan_rows(prepared.plan, store)
+    rows = plan_rows(prepared.plan, store, locked=locked_bytes(prepared.lock))
     fetch = missing_bytes(prepared.lock, store) if any(r.state == "miss" for r in rows) else 0
     value: Json = {
         "target": target.name,
@@ -72,6 +86,13 @@ def show_plan(call: Call, name: str) -> int:
         lines.append(f"to fetch: {megabytes(fetch)}; disk: up to {megabytes(need)}")
     call.console.result(lines, value)
     return 0
+
+
+def _forecast_of(step: Step, store: Store, locked: int) -> float | None:
+    before = seconds_before(store, step.name)
+    if before is not None or step.kind is StepKind.STAGE:
+        return before
+    return FIRST_SECONDS[step.kind] * locked / FIRST_BYTES
 
 
 def _why(step: Step, broken: str | None, built: frozenset[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -80,11 +79,8 @@ def _place(store: Store, digest: str, target: Path) -> None:
     with disk_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        try:
-            os.link(source, target)
-        except OSError:
-            # Another file system, or one without hard links.
-            shutil.copyfile(source, target)
+        # A copy, never a link: what a person does to the folder must not reach the store.
+        shutil.copyfile(source, target)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -5,9 +5,7 @@ The folder holds `lock.json`, `SHA256SUMS` (for `sha256sum -c`) and one file per
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -63,7 +61,7 @@ def pool_export(lock: Lock, store: Store, out: Path) -> tuple[PoolFile, ...]:
     try:
         with disk_errors(out):
             for file in files:
-                _link(store.verify(PREFIX + file.sha256, what=file.name), draft / file.name)
+                _copy(store.verify(PREFIX + file.sha256, what=file.name), draft / file.name)
             (draft / LOCK).write_bytes(encode_lock(lock))
             (draft / SUMS).write_bytes(_sums(lock, files))
             draft.chmod(0o755)
@@ -115,13 +113,9 @@ def _sums(lock: Lock, files: tuple[PoolFile, ...]) -> bytes:
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
 
 
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in {errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}:
-            raise
-        shutil.copyfile(source, target)
+def _copy(source: Path, target: Path) -> None:
+    """Copy, never link: what a person does to the folder must not reach the store."""
+    shutil.copyfile(source, target)
 
 
 def _lock_of(folder: Path) -> Lock:
