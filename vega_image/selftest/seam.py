@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Union
 
-DTYPE_BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
+DTYPE_BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "i64": 8, "i32": 4}
+DTYPE_BYTES |= {"u8": 1, "bool": 1}
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Array:
 class Request:
     """Run `program` (a name that suites and devices share) on inputs with attributes.
 
-    `key` is the trial's; `wanted` names the outputs to bring back.
+    `key` is the trial's; `wanted` names the outputs to bring back. `scratch` says what fills
+    the memory that outputs and workspaces are taken from: `nan`, or `dirt` (anything else).
     """
 
     key: str
@@ -36,6 +38,7 @@ class Request:
     attributes: Mapping[str, object] = field(default_factory=dict)
     dtype: str = "fp32"
     wanted: tuple[str, ...] = ("y",)
+    scratch: str = "nan"
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Failed:
     solver: str = ""
 
 
-Outcome = Union[Computed, Failed]
+Outcome = Union[Computed, Failed]  # noqa: UP007 - evaluated when imported
 
 
 class Device(Protocol):
@@ -82,7 +85,7 @@ class Device(Protocol):
         ...
 
     def identity(self) -> Mapping[str, object]:
-        """What the journal says of it: pci, subsystem, vbios, unique_id, arch, cu, driver."""
+        """Say what the journal keeps: pci, subsystem, vbios, unique_id, arch, cu, driver."""
         ...
 
     def run(self, request: Request) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 
-class Verdict(str, Enum):
+class Verdict(str, Enum):  # noqa: UP042 - StrEnum is not in Python 3.10
     """Only MATCH is good; DEGRADED may be accepted; no answer is never a good answer."""
 
     MATCH = "MATCH"
@@ -22,9 +22,7 @@ class Verdict(str, Enum):
     UPSTREAM_OK = "UPSTREAM_OK"
 
 
-WRONG = frozenset(
-    {Verdict.MISMATCH, Verdict.NOT_FINITE, Verdict.CRASHED, Verdict.TIMED_OUT}
-)
+WRONG = frozenset({Verdict.MISMATCH, Verdict.NOT_FINITE, Verdict.CRASHED, Verdict.TIMED_OUT})
 """Exit 8, whatever else was found."""
 
 
