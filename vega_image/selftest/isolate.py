@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Union
 
@@ -111,7 +112,7 @@ class Isolation:
     limits: Limits
     clock: Callable[[], float]
 
-    def run(self, work: Work) -> Iterator[Event]:
+    def run(self, work: Work) -> Generator[Event, None, None]:
         """Yield an event for everything that happens; goes on after the last marker.
 
         Trials that the child never began (budget spent, group not trusted) get no record.
@@ -121,12 +122,10 @@ class Isolation:
         while left.trials and barren < BARREN_STARTS:
             seen: set[str] = set()
             watch = _Watch(self.clock(), self.clock())
-            for event in self._one_child(left, watch):
-                if isinstance(event, TrialRecord):
-                    seen.add(event.key)
-                elif isinstance(event, Checked) and not event.ok:
-                    seen |= _keys_of(left, event.group)
-                yield event
+            with closing(self._one_child(left, watch)) as events:
+                for event in events:
+                    seen |= _settled(left, event)
+                    yield event
             if watch.ended:
                 return
             barren = 0 if seen else barren + 1
@@ -138,7 +137,7 @@ class Isolation:
         for trial in left.trials:
             yield TrialRecord(trial.key, Verdict.UNPROVEN, "its process could not be started")
 
-    def _one_child(self, work: Work, watch: _Watch) -> Iterator[Event]:
+    def _one_child(self, work: Work, watch: _Watch) -> Generator[Event, None, None]:
         child = self.launch(work)
         try:
             yield from self._listen(child, watch)
@@ -201,7 +200,13 @@ def _signal_name(number: int) -> str:
     return f"{name} (out of memory?)" if name == "SIGKILL" else name
 
 
-def _keys_of(work: Work, group: str) -> set[str]:
+def _settled(work: Work, event: Event) -> set[str]:
+    """Name the trials that need no further try after an event."""
+    if isinstance(event, TrialRecord):
+        return {event.key}
+    if isinstance(event, Alive) or event.ok:
+        return set()
+    group = event.group
     pairs = zip(work.trials, work.groups)  # noqa: B905 - Python 3.10 runs this
     return {trial.key for trial, name in pairs if name == group}
 

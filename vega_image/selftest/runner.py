@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.examine import unrepeatable
-from vega_image.selftest.isolate import Alive, Checked, Isolation
+from vega_image.selftest.isolate import Alive, Checked, Event, Isolation
 from vega_image.selftest.record import TrialRecord
 from vega_image.selftest.result import Result
 from vega_image.selftest.suite import Work, group_of
@@ -80,26 +81,26 @@ class Runner:
     def _batch(self, suite: str, batch: tuple[Item, ...]) -> None:
         by_key = {trial.key: (case, trial) for case, trial in batch}
         if self._may_start():
-            events = self.isolation.run(self._work(suite, batch))
-            for event in events:
-                if isinstance(event, TrialRecord):
-                    self._keep(suite, by_key[event.key], event)
-                elif isinstance(event, Checked):
-                    self.failed_checks |= set() if event.ok else {event.group}
-                else:
-                    self._still_there(event)
-                if self.dead:
-                    break
+            with closing(self.isolation.run(self._work(suite, batch))) as events:
+                self._follow(suite, by_key, events)
         for case, trial in batch:
             if trial.key not in self.results:
                 self._settle(case, trial)
 
+    def _follow(self, suite: str, items: Mapping[str, Item], events: Iterator[Event]) -> None:
+        for event in events:
+            if isinstance(event, TrialRecord):
+                self._keep(suite, items[event.key], event)
+            elif isinstance(event, Checked):
+                self.failed_checks |= set() if event.ok else {event.group}
+            else:
+                self.alive(event.key)
+            if self.dead:
+                return
+
     def _may_start(self) -> bool:
         in_time = self.settings.until is None or self.clock() < self.settings.until
         return in_time and not self.dead
-
-    def _still_there(self, event: Alive) -> None:
-        self.alive(event.key)
 
     def _work(self, suite: str, items: Sequence[Item]) -> Work:
         left = 0.0
@@ -166,7 +167,7 @@ class Runner:
             if isinstance(event, TrialRecord):
                 self._compare(event)
             elif isinstance(event, Alive):
-                self._still_there(event)
+                self.alive(event.key)
 
     def _compare(self, again: TrialRecord) -> None:
         first = self.results[again.key]

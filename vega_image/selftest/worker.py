@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from vega_image.selftest.case import Trial
+from vega_image.selftest.devices.replay import Recorder
 from vega_image.selftest.examine import Examiner
 from vega_image.selftest.record import Frame, encode_frame
 from vega_image.selftest.seam import Device
@@ -76,11 +78,11 @@ def _check(suite: Suite, group: str, say: Callable[[Frame], None]) -> bool:
     return ok
 
 
-def work_forked(work: Work, suite: Suite, device: Device, pipe: int) -> None:
-    """Do the work of a forked child."""
+def work_forked(work: Work, device: Callable[[], Device], pipe: int) -> None:
+    """Do the work of a forked child, which is the first to touch the device."""
     mouth = Mouth(pipe, threading.Lock())
     _begin(mouth, work.memory)
-    serve(work, suite, device, mouth.say)
+    serve(work, load_suite(work.suite), _recording(work, device()), mouth.say)
 
 
 def work_spawned(open_device: Callable[[str], Device]) -> int:
@@ -88,8 +90,13 @@ def work_spawned(open_device: Callable[[str], Device]) -> int:
     mouth = Mouth(claim_stdout(), threading.Lock())
     work = decode_work(sys.stdin.buffer.read())
     _begin(mouth, work.memory)
-    serve(work, load_suite(work.suite), open_device(work.device), mouth.say)
+    device = _recording(work, open_device(work.device))
+    serve(work, load_suite(work.suite), device, mouth.say)
     return 0
+
+
+def _recording(work: Work, device: Device) -> Device:
+    return Recorder(device, Path(work.record)) if work.record else device
 
 
 def encode_work(work: Work) -> bytes:
