@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -20,11 +21,15 @@ DETAIL_LIMIT = 4000
 
 @dataclass(frozen=True)
 class Examiner:
-    """A suite and a device brought together. `runs` counts all asks of one trial."""
+    """A suite and a device brought together.
+
+    `runs` counts all asks of one trial; repeats stop after `repeat_seconds` of device time.
+    """
 
     suite: Suite
     device: Device
     runs: int = 1
+    repeat_seconds: float = math.inf
     judged: bool = True
     plant: str = ""
 
@@ -39,6 +44,10 @@ class Examiner:
             return _failed(trial, outcome)
         record = self._judged(trial, prepared, outcome)
         return self._repeated(record, prepared) if self.runs > 1 else record
+
+    def _affords(self, run: int, seconds: float) -> bool:
+        # On a slow device repeats would eat the time that other trials need.
+        return run < self.runs and run * seconds <= self.repeat_seconds
 
     def _ask(self, prepared: Prepared, request: Request) -> Outcome:
         outcome = ask(self.device, request)
@@ -83,7 +92,9 @@ class Examiner:
         )
 
     def _repeated(self, first: TrialRecord, prepared: Prepared) -> TrialRecord:
-        for run in range(1, self.runs):
+        run = 0
+        while self._affords(run + 1, first.seconds):
+            run += 1
             # Every second run finds other dirt in the memory it works in.
             scratch = "dirt" if run % 2 else "nan"
             again = self._ask(prepared, replace(prepared.request, scratch=scratch))
@@ -92,7 +103,7 @@ class Examiner:
             if hygiene.digest(again.outputs) != first.digest:
                 text = f"run {run + 1} (memory filled with {scratch}) is not bit-equal to run 1"
                 return unrepeatable(first, text)
-        return replace(first, repeatable=True)
+        return replace(first, repeatable=True) if run else first
 
 
 def unrepeatable(record: TrialRecord, text: str) -> TrialRecord:

@@ -14,14 +14,16 @@ HALVES = frozenset({"fp16", "bf16"})
 class Level:
     """`runs` of each trial in one process, every `nth` again in a second process.
 
-    Times in seconds. `passes` over the card's memory, each with every pattern; `fade` is how
-    long a pattern must last. `share` is the part of the memory that is tested.
+    Repeats of a trial stop after `repeat` seconds of device time. `passes` over the card's
+    memory, each with every pattern; `fade` is how long a pattern must last. `share` is the
+    part of the memory that is tested. Times in seconds.
     """
 
     name: str
     tiers: tuple[str, ...]
     runs: int
     nth: int
+    repeat: float = 0.1
     soak: float = 0.0
     passes: int = 0
     fade: float = 0.0
@@ -31,8 +33,10 @@ class Level:
 TABLE = {
     "r1": Level("r1", LEVELS[:1], runs=2, nth=1),
     "r2": Level("r2", LEVELS[:2], runs=2, nth=8),
-    "r3": Level("r3", LEVELS[:3], runs=10, nth=4, soak=600.0, passes=10),
-    "r4": Level("r4", LEVELS[:4], runs=100, nth=1, soak=3600.0, passes=1000, fade=60.0),
+    "r3": Level("r3", LEVELS[:3], runs=10, nth=4, repeat=1.0, soak=600.0, passes=10),
+    "r4": Level(
+        "r4", LEVELS[:4], runs=100, nth=1, repeat=10.0, soak=3600.0, passes=1000, fade=60.0
+    ),
 }
 
 

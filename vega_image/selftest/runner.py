@@ -39,6 +39,7 @@ class Settings:
 
     device: str
     runs: int = 1
+    repeat_seconds: float = 1e9
     nth: int = 0
     plant: str = ""
     memory: int = 0
@@ -112,6 +113,7 @@ class Runner:
             trials=tuple(trial for _, trial in items),
             groups=tuple(group_of(case) for case, _ in items),
             runs=self.settings.runs,
+            repeat_seconds=self.settings.repeat_seconds,
             plant=self.settings.plant,
             seconds=left,
             memory=self.settings.memory,
@@ -156,9 +158,7 @@ class Runner:
     def _second_process(self, part: Part) -> None:
         """Ask every nth matching trial again in a fresh process, in reverse order."""
         nth = self.settings.nth
-        matched = [
-            item for item in part.items if self.results[item[1].key].verdict == Verdict.MATCH
-        ]
+        matched = [item for item in part.items if self._worth_repeating(item[1].key)]
         chosen = tuple(reversed(matched[::nth])) if nth else ()
         if not chosen or not self._may_start():
             return
@@ -168,6 +168,11 @@ class Runner:
                 self._compare(event)
             elif isinstance(event, Alive):
                 self.alive(event.key)
+
+    def _worth_repeating(self, key: str) -> bool:
+        record = self.results[key].record
+        quick = record.seconds <= self.settings.repeat_seconds
+        return record.verdict == Verdict.MATCH and quick
 
     def _compare(self, again: TrialRecord) -> None:
         first = self.results[again.key]

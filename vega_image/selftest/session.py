@@ -124,6 +124,7 @@ def _settings(wish: Wish) -> Settings:
     return Settings(
         device=wish.device,
         runs=1 if wish.plant else level.runs,
+        repeat_seconds=level.repeat,
         nth=0 if wish.plant else level.nth,
         plant=wish.plant,
         memory=wish.memory,

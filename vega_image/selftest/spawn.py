@@ -49,10 +49,38 @@ class Child(Protocol):
         ...
 
 
+class Noise:
+    """What a child prints: a file while it lives, then the end of it."""
+
+    def __init__(self) -> None:
+        self._file: BinaryIO | None = tempfile.TemporaryFile()  # noqa: SIM115 - see stop
+        self._said = ""
+
+    def fileno(self) -> int:
+        """Return the file to print to."""
+        assert self._file is not None
+        return self._file.fileno()
+
+    def tail(self) -> str:
+        """Return the end of what was printed so far."""
+        if self._file is not None:
+            size = self._file.seek(0, os.SEEK_END)
+            self._file.seek(max(0, size - NOISE))
+            self._said = self._file.read(NOISE).decode("utf-8", "replace").strip()
+        return self._said
+
+    def stop(self) -> None:
+        """Keep the end and let the file go."""
+        self.tail()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
 class ForkedChild:
     """A copy of this process that runs one function."""
 
-    def __init__(self, pid: int, pipe: int, noise: BinaryIO) -> None:
+    def __init__(self, pid: int, pipe: int, noise: Noise) -> None:
         self._pid, self._pipe, self._noise = pid, pipe, noise
         self._exit: int | None = None
 
@@ -84,18 +112,19 @@ class ForkedChild:
             if not _wait(self.finished, grace):
                 _kill_group(self._pid)
                 _wait(self.finished, grace)
+        self._noise.stop()
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
 
     def noise(self) -> str:
         """Return the end of what the child printed."""
-        return _tail(self._noise)
+        return self._noise.tail()
 
 
 def fork(body: Callable[[int], None]) -> Child:
     """Run `body(fd)` in a copy of this process; `fd` is where it may write to us."""
-    noise = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+    noise = Noise()
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -127,7 +156,7 @@ def _be_child(body: Callable[[int], None], pipe: int, noise: int) -> NoReturn:
 class SpawnedChild:
     """A fresh process of ours; reads through a thread, since Windows pipes have no select."""
 
-    def __init__(self, process: subprocess.Popen[bytes], noise: BinaryIO) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], noise: Noise) -> None:
         self._process, self._noise = process, noise
         self._chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._pump, daemon=True).start()
@@ -135,8 +164,9 @@ class SpawnedChild:
     def _pump(self) -> None:
         stdout = self._process.stdout
         assert stdout is not None
-        while chunk := os.read(stdout.fileno(), CHUNK):
-            self._chunks.put(chunk)
+        with stdout:
+            while chunk := os.read(stdout.fileno(), CHUNK):
+                self._chunks.put(chunk)
         self._chunks.put(b"")
 
     @property
@@ -161,20 +191,20 @@ class SpawnedChild:
 
     def stop(self, grace: float) -> None:
         """End the child and what it started."""
-        if self.finished() is not None:
-            return
-        _ask_group(self.pid)
-        # On Windows there is no polite way; elsewhere the group has been asked already.
-        if os.name == "nt":
-            self._process.terminate()
-        if not _wait(self.finished, grace):
-            _kill_group(self.pid)
-            self._process.kill()
-            _wait(self.finished, grace)
+        if self.finished() is None:
+            _ask_group(self.pid)
+            # On Windows there is no polite way; elsewhere the group has been asked already.
+            if os.name == "nt":
+                self._process.terminate()
+            if not _wait(self.finished, grace):
+                _kill_group(self.pid)
+                self._process.kill()
+                _wait(self.finished, grace)
+        self._noise.stop()
 
     def noise(self) -> str:
         """Return the end of what the child printed."""
-        return _tail(self._noise)
+        return self._noise.tail()
 
 
 def spawn(
@@ -184,12 +214,12 @@ def spawn(
     given = tempfile.TemporaryFile()  # noqa: SIM115 - the child's input, not ours to close early
     given.write(job)
     given.seek(0)
-    noise = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+    noise = Noise()
     process = subprocess.Popen(
         list(argv),
         stdin=given,
         stdout=subprocess.PIPE,
-        stderr=noise,
+        stderr=noise.fileno(),
         env=None if environ is None else dict(environ),
         start_new_session=True,
     )
@@ -252,9 +282,3 @@ def _wait(finished: Callable[[], int | None], seconds: float) -> bool:
             return False
         never.wait(POLL_SECONDS)
     return True
-
-
-def _tail(noise: BinaryIO) -> str:
-    size = noise.seek(0, os.SEEK_END)
-    noise.seek(max(0, size - NOISE))
-    return noise.read(NOISE).decode("utf-8", "replace").strip()

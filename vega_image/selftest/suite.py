@@ -62,10 +62,11 @@ class Suite(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """What one child does. `runs` per trial; `judged` or only digests; `plant` a fault.
+    """What one child does: `runs` of each trial, within `repeat_seconds` of its time.
 
-    `seconds` is what is left of the budget, 0 for no budget. `memory` limits the child's own
-    data in bytes, 0 for no limit.
+    `judged` or only digests; `plant` a fault. `seconds` is what is left of the budget, 0 for
+    no budget. `memory` limits the child's own data in bytes, 0 for no limit. `record` is a
+    recording to append to.
     """
 
     suite: str
@@ -73,6 +74,7 @@ class Work:
     trials: tuple[Trial, ...]
     groups: tuple[str, ...]
     runs: int = 1
+    repeat_seconds: float = 1e9
     judged: bool = True
     plant: str = ""
     seconds: float = 0.0

@@ -50,7 +50,14 @@ def serve(work: Work, suite: Suite, device: Device, say: Callable[[Frame], None]
     parent goes on with a fresh one.
     """
     until = time.monotonic() + work.seconds if work.seconds else None
-    examiner = Examiner(suite, device, runs=work.runs, judged=work.judged, plant=work.plant)
+    examiner = Examiner(
+        suite,
+        device,
+        runs=work.runs,
+        repeat_seconds=work.repeat_seconds,
+        judged=work.judged,
+        plant=work.plant,
+    )
     trusted: dict[str, bool] = {}
     for trial, group in zip(work.trials, work.groups):  # noqa: B905 - Python 3.10 runs this
         if until is not None and time.monotonic() >= until:
