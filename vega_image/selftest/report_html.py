@@ -65,7 +65,7 @@ def page(report: Report, texts: Texts) -> bytes:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head>\n"
         f"<body>{''.join(parts)}</body></html>\n"
-    ).encode()
+    ).encode("utf-8", "replace")
 
 
 def _header(report: Report, texts: Texts) -> str:
