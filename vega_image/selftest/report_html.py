@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -9,7 +10,9 @@ from vega_image.selftest.report import EDGES, Family, Report, families, finite
 from vega_image.selftest.result import Result, gravest_first
 from vega_image.selftest.texts import Texts
 
-SHOWN = 100
+SHOWN = 60
+SHOWN_OF_ONE = 3
+"""Rows of one case, direction and type: more of the same tells nothing new."""
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2330;--soft:#5b6475;--line:#d9dee7;--paper:#fff;
 --good:#1a7f4b;--bad:#b3261e;--doubt:#8a5a00;--bar:#4a7bd0}
@@ -94,10 +97,21 @@ def _failures(report: Report, texts: Texts) -> str:
     if not bad:
         return f"<p>{escape(texts.say('failures.none'))}</p>"
     names = ("case", "where", "verdict", "error", "bound", "detail")
-    rows = [_failure(item, texts) for item in bad[:SHOWN]]
-    more = len(bad) - SHOWN
+    rows = [_failure(item, texts) for item in _telling(bad)[:SHOWN]]
+    more = len(bad) - len(rows)
     rest = f"<p>{escape(texts.say('failures.more', count=more))}</p>" if more > 0 else ""
     return _table(texts, names, rows, numbers=("error", "bound")) + rest
+
+
+def _telling(bad: Sequence[Result]) -> list[Result]:
+    seen: Counter[tuple[str, str, str, str]] = Counter()
+    kept = []
+    for item in bad:
+        key = (item.case.id, item.trial.direction, item.trial.dtype, item.verdict.value)
+        seen[key] += 1
+        if seen[key] <= SHOWN_OF_ONE:
+            kept.append(item)
+    return kept
 
 
 def _failure(item: Result, texts: Texts) -> str:
