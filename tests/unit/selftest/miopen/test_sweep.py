@@ -43,6 +43,10 @@ def text(name: str) -> str:
     return (DATA / name).read_text()
 
 
+GEMM_LOG, GEMM_DB = text("gemm-wrw.log"), text("gemm-wrw.ufdb.txt")
+LEGACY_DB = text("legacy.ufdb.txt")
+
+
 def steps(tmp_path: Path) -> dict[str, Step]:
     made = plan([TRIAL], {"conv0000": FORWARD}, command=["vega-selftest", "run"], work=tmp_path)
     return {step.solver.name: step for step in made}
@@ -123,39 +127,30 @@ def test_the_dry_run_prints_what_would_run(tmp_path: Path) -> None:
 
 def test_the_forced_solver_ran(tmp_path: Path) -> None:
     step = steps(tmp_path)["GemmWrwUniversal"]
-    judgement, ran = judge(
-        step, MATCH, log=text("gemm-wrw.log"), find_db=text("gemm-wrw.ufdb.txt")
-    )
+    judgement, ran = judge(step, MATCH, log=GEMM_LOG, find_db=GEMM_DB)
     assert judgement.verdict is Verdict.MATCH
     assert (ran.time_ms, ran.workspace) == (2.77183, 73859072)
 
 
 def test_a_right_answer_of_another_solver_is_substituted(tmp_path: Path) -> None:
     step = steps(tmp_path)["ConvOclBwdWrW53"]
-    judgement, ran = judge(
-        step, MATCH, log=text("gemm-wrw.log"), find_db=text("gemm-wrw.ufdb.txt")
-    )
+    judgement, ran = judge(step, MATCH, log=GEMM_LOG, find_db=GEMM_DB)
     assert judgement.verdict is Verdict.SUBSTITUTED
     assert ran.solver == "GemmWrwUniversal"
     wrong = Judgement(Verdict.MISMATCH, 1, 0, "integer")
-    assert (
-        judge(step, wrong, log=text("gemm-wrw.log"), find_db="")[0].verdict
-        is Verdict.SUBSTITUTED
-    )
+    assert judge(step, wrong, log=GEMM_LOG, find_db="")[0].verdict is Verdict.SUBSTITUTED
 
 
 def test_the_find_db_alone_tells(tmp_path: Path) -> None:
     step = steps(tmp_path)["ConvOclBwdWrW2<1>"]
-    judgement, ran = judge(step, MATCH, log="", find_db=text("legacy.ufdb.txt"))
+    judgement, ran = judge(step, MATCH, log="", find_db=LEGACY_DB)
     assert judgement.verdict is Verdict.MATCH
     assert ran.algo == "miopenConvolutionBwdWeightsAlgoDirect"
 
 
 def test_log_and_find_db_that_disagree_prove_nothing(tmp_path: Path) -> None:
     step = steps(tmp_path)["GemmWrwUniversal"]
-    judgement, ran = judge(
-        step, MATCH, log=text("gemm-wrw.log"), find_db=text("legacy.ufdb.txt")
-    )
+    judgement, ran = judge(step, MATCH, log=GEMM_LOG, find_db=LEGACY_DB)
     assert judgement.verdict is Verdict.UNPROVEN
     assert "ConvOclBwdWrW2<1>" in ran.why
 
@@ -166,9 +161,7 @@ def test_silence_proves_nothing_and_a_refusal_is_unsupported(tmp_path: Path) -> 
     refused = judge(step, MATCH, log=text("refused.log"), find_db="")[0]
     assert refused.verdict is Verdict.UNSUPPORTED
     crashed = Judgement(Verdict.CRASHED, None, None, "integer")
-    assert (
-        judge(step, crashed, log=text("gemm-wrw.log"), find_db="")[0].verdict is Verdict.CRASHED
-    )
+    assert judge(step, crashed, log=GEMM_LOG, find_db="")[0].verdict is Verdict.CRASHED
 
 
 def test_immediate_mode_names_its_solver() -> None:
@@ -177,9 +170,7 @@ def test_immediate_mode_names_its_solver() -> None:
 
 def test_the_journal_says_what_was_forced_and_what_ran(tmp_path: Path) -> None:
     step = steps(tmp_path)["ConvOclBwdWrW53"]
-    judgement, ran = judge(
-        step, MATCH, log=text("gemm-wrw.log"), find_db=text("gemm-wrw.ufdb.txt")
-    )
+    judgement, ran = judge(step, MATCH, log=GEMM_LOG, find_db=GEMM_DB)
     (line,) = read_entries(entry(step, judgement, ran=ran, origin=ORIGIN).to_line())
     assert (line.key, line.solver, line.solver_ran) == (
         KEY,

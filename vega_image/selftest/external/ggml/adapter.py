@@ -12,7 +12,12 @@ from vega_image.selftest.external.protocol import Line, status
 from vega_image.selftest.external.running import Run, run, run_cases
 from vega_image.selftest.verdict import Verdict
 
-OPERATIONS = {"r1": "ADD", "r2": "ADD,RMS_NORM,SOFT_MAX", "r3": "", "r4": ""}
+OPERATIONS = {
+    "r1": "ADD",
+    "r2": "ADD,RMS_NORM,SOFT_MAX",
+    "r3": "ADD,MUL,RMS_NORM,SOFT_MAX,ROPE,GET_ROWS,SET_ROWS,CPY,SILU,SWIGLU,MUL_MAT",
+    "r4": "",
+}
 """What upstream's test is asked at each level; nothing named is all of it."""
 
 
