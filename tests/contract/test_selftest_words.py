@@ -57,8 +57,8 @@ def test_a_folder_nobody_can_write_is_refused_before_the_run(tmp_path: Path) -> 
 
 
 def test_a_clean_run_a_planted_fault_and_their_files(tmp_path: Path) -> None:
-    clean = selftest("--level", "r1", "--report", str(tmp_path / "a"), "--json",
-                     "--verdict-file", str(tmp_path / "gate"), "--image", "sha256:1")  # fmt: skip
+    gate = ("--verdict-file", str(tmp_path / "gate"), "--image", "sha256:1")
+    clean = selftest("--level", "r1", "--report", str(tmp_path / "a"), "--json", *gate)
     assert clean.returncode == 0, clean.stderr
     assert json.loads(clean.stdout)["source"] == "cpu"
     names = {path.name for path in (tmp_path / "a").iterdir()}

@@ -13,15 +13,20 @@ from vega_image.selftest.devices.opening import WORDS
 from vega_image.selftest.errors import SelftestError
 
 ISOLATION = ("fork", "spawn")
+ONLY = ("direction", "dtype", "profile")
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a run was asked for; see `--help`. Times in seconds, memory in bytes."""
+    """What a run was asked for; see `--help`. Times in seconds, memory in bytes.
+
+    `only` holds `name=value` for a direction, dtype or profile.
+    """
 
     device: str
     level: str
     cases: tuple[str, ...]
+    only: tuple[str, ...]
     plant: str
     budget: float | None
     soak: float | None
@@ -74,6 +79,8 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--device", default="cpu", metavar="DEVICE", help=WORDS)
     add("--level", choices=LEVELS, default="r2")
     add("--case", action="append", default=[], metavar="CASE", help="only these (id or name)")
+    for name in ONLY:
+        add(f"--{name}", metavar=name.upper(), help=f"only trials of this {name}")
     add("--plant", default="", metavar="FAULT", help="plant a fault; the run must fail")
     add("--budget", type=_seconds, metavar="SECONDS", help="most telling cases first")
     add("--soak", type=_seconds, metavar="SECONDS", help="length of the soak of r3 and r4")
@@ -99,6 +106,9 @@ def parse_run(options: argparse.Namespace) -> Wish:
         device=options.device,
         level=options.level,
         cases=tuple(options.case),
+        only=tuple(
+            f"{name}={value}" for name in ONLY if (value := getattr(options, name)) is not None
+        ),
         plant=options.plant,
         budget=options.budget,
         soak=options.soak,

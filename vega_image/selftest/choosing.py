@@ -66,12 +66,17 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
     level = TABLE[wish.level]
     found = chosen_cases(wish.cases)
     by_id = {case.id: case for case in found}
+    only = [tuple(item.split("=", 1)) for item in wish.only]
     plan = cast("Suite", importlib.import_module(PLAN))
-    items: list[Item] = [(by_id[trial.case], trial) for trial in plan.trials(found, wish.level)]
+    items: list[Item] = [
+        (by_id[trial.case], trial)
+        for trial in plan.trials(found, wish.level)
+        if all(getattr(trial, name) == value for name, value in only)
+    ]
     if wish.budget is not None:
         items.sort(key=lambda item: telling(*item))
     parts = [Part(OWN, tuple(items))] if items else []
-    if not wish.cases and not wish.plant:
+    if not (wish.cases or wish.only or wish.plant or wish.solvers == "all"):
         size = endurance.size_of(
             level, source=known.source, memory=known.memory, soak=wish.soak
         )

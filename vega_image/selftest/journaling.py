@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 
 from vega_image.selftest.journal import Entry, device_of
+from vega_image.selftest.miopen.problem import directed_key
 from vega_image.selftest.result import Result
 
 LETTERS = ("F", "B", "W")
@@ -38,16 +39,9 @@ def entry_of(result: Result, source: str, identity: Mapping[str, object], suite:
 
 
 def problem_key(result: Result) -> str:
-    """Return MIOpen's key for the direction; empty for what is no convolution.
-
-    For B and W the key names output before input, as MIOpen does.
-    """
+    """Return MIOpen's key for the direction; empty for what is no convolution."""
     params, direction = result.case.params, result.trial.direction
     forward = params.get("miopen_key")
     if not isinstance(forward, str) or direction not in LETTERS:
         return ""
-    if direction == "F":
-        return forward
-    parts = forward.split("-")
-    inputs, size, outputs, out = parts[0], parts[1:3], parts[4], parts[5:7]
-    return "-".join([outputs, *out, parts[3], inputs, *size, *parts[7:-1], direction])
+    return directed_key(forward, direction)

@@ -52,7 +52,7 @@ class Progress:
         text = self.texts.say(
             "progress.line",
             done=len(self.done),
-            total=self.total,
+            total=max(self.total, len(self.done)),
             wrong=len(self.wrong),
             left=self._left(),
             what=what,
@@ -61,7 +61,7 @@ class Progress:
         _write(self.stream, shown)
 
     def _left(self) -> str:
-        if not self.done:
+        if not self.done or len(self.done) > self.total:
             return "?"
         seconds = (self.clock() - self.began) / len(self.done) * (self.total - len(self.done))
         return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"  # noqa: PLR2004

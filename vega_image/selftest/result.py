@@ -37,7 +37,9 @@ class Result:
 
     @property
     def required(self) -> bool:
-        """Whether the level cannot pass without it."""
+        """Whether the level cannot pass without it; another suite's word never counts."""
+        if self.verdict == Verdict.UPSTREAM_OK:
+            return False
         return not (self.case.unsupported_allowed and self.verdict == Verdict.UNSUPPORTED)
 
     @property

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NoReturn
 
-from vega_image.selftest import choosing, gate, report_html, report_junit, sensors, tables
+from vega_image.selftest import (
+    choosing,
+    gate,
+    report_html,
+    report_junit,
+    sensors,
+    special,
+    sweep,
+    tables,
+)
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.devices.replay import begin_recording
 from vega_image.selftest.errors import SelftestError
@@ -31,6 +42,7 @@ from vega_image.selftest.suite import OWN, Work, load_suite
 from vega_image.selftest.texts import Texts, load_texts
 from vega_image.selftest.worker import encode_work, work_forked
 
+GGML = "ggml"
 HEADROOM = 3.0
 LONGEST = 4 * 3600.0
 
@@ -52,6 +64,8 @@ def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> i
     Raises SelftestError for whatever stops it before a verdict; then no report is written.
     """
     session = prepare_session(wish)
+    if wish.dry_run:
+        return _dry_run(session)
     writable_folder(wish.report)
     begun = _begin_gate(session)
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
@@ -71,11 +85,28 @@ def prepare_session(wish: Wish) -> Session:
     """Check everything that can be checked before anything is started or written."""
     texts = load_texts(wish.language)
     suite = suite_version(tables.SUITE_VERSION)
+    if wish.suite == GGML:
+        special.ggml_device(wish.device)
+        ggml = Known(_ggml_source(wish.device), {}, _no_device)
+        return Session(wish, ggml, texts, suite, ())
+    if wish.suite != "own":
+        text = f"no such suite: {wish.suite}"
+        raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
     choosing.chosen_cases(wish.cases)
     known = know(wish.device)
     if wish.plant:
         _check_fault(wish.plant)
     return Session(wish, known, texts, suite, choosing.parts_of(wish, known))
+
+
+def _ggml_source(spec: str) -> str:
+    # Vulkan may be Mesa's software renderer, so it is never taken for a card.
+    return "device" if spec.startswith("hip") else "cpu"
+
+
+def _no_device() -> NoReturn:
+    msg = "an external suite opens its device itself"
+    raise AssertionError(msg)
 
 
 def _check_fault(name: str) -> None:
@@ -94,7 +125,7 @@ def _results(
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
     journal = Journal(wish.report / "journal.jsonl")
-    progress = progress_to(session.texts, sum(len(part.items) for part in session.parts))
+    progress = progress_to(session.texts, _total(session))
     samples: list[sensors.Sample] = []
 
     def heard(result: Result) -> None:
@@ -108,14 +139,49 @@ def _results(
 
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
-    limits = Limits(trial=wish.timeout)
-    isolation = Isolation(_launcher(session), limits, time.monotonic)
-    runner = Runner(isolation, _settings(wish), time.monotonic, heard, alive)
     try:
-        return runner.run(session.parts), sensors.judge_samples(samples)
+        return _run(session, heard, alive), sensors.judge_samples(samples)
     finally:
         progress.end()
         journal.close()
+
+
+def _run(
+    session: Session, heard: Callable[[Result], None], alive: Callable[[str], None]
+) -> tuple[Result, ...]:
+    wish = session.wish
+    limits = Limits(trial=wish.timeout)
+    if wish.suite == GGML:
+        return special.run_ggml(Path(wish.target or "/"), wish.device, wish.level, heard)
+    if wish.solvers == "all":
+        with TemporaryDirectory(prefix="vega-sweep-") as folder:
+            return _sweep(session, Path(folder)).run(heard, alive)
+    isolation = Isolation(_launcher(session), limits, time.monotonic)
+    runner = Runner(isolation, _settings(wish), time.monotonic, heard, alive)
+    return runner.run(session.parts)
+
+
+def _total(session: Session) -> int:
+    if session.wish.solvers == "all" and session.parts:
+        return len(_sweep(session, Path("sweep")).steps())
+    return sum(len(part.items) for part in session.parts)
+
+
+def _sweep(session: Session, folder: Path) -> special.Sweep:
+    items = tuple(item for part in session.parts for item in part.items)
+    limits = Limits(trial=session.wish.timeout)
+    return special.Sweep(items, session.wish.device, limits, folder)
+
+
+def _dry_run(session: Session) -> int:
+    if session.wish.solvers == "all":
+        steps = (step for _, step in _sweep(session, Path("sweep")).steps())
+        lines = sweep.dry_run(steps)
+    else:
+        lines = tuple(trial.key for part in session.parts for _, trial in part.items)
+    for line in lines:
+        show(line)
+    return 0
 
 
 def _settings(wish: Wish) -> Settings:
@@ -156,7 +222,7 @@ def _run_facts(
     flags = {
         "planted": wish.plant,
         "budget": "" if wish.budget is None else f"{wish.budget:g}",
-        "cases": ", ".join(wish.cases),
+        "cases": ", ".join((*wish.cases, *wish.only)),
         "device": wish.device if wish.device.startswith("python:") else "",
     }
 
@@ -222,7 +288,7 @@ def _finish_gate(session: Session, begun: gate.Record | None, code: int) -> None
     file = session.wish.verdict_file
     if begun is not None and file is not None:
         # A run of chosen cases, or with a planted fault, is no proof of the whole.
-        partial = session.wish.cases or session.wish.plant
+        partial = session.wish.cases or session.wish.only or session.wish.plant
         settled = 9 if partial and code == 0 else code
         _write_gate(file, gate.finish(begun, settled, now=time.time()))
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, NoReturn, Protocol
 
 CHUNK = 1 << 16
-NOISE = 2000
+NOISE = 1 << 16
 POLL_SECONDS = 0.02
 
 
