@@ -42,7 +42,7 @@ class Wish:
     dry_run: bool
     verdict_file: Path | None
     image: str
-    profile: str
+    find_db: str
     target: str
 
 
@@ -97,7 +97,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="print what would run")
     add("--verdict-file", type=Path, metavar="FILE", help="also settle the gate")
     add("--image", default="not available", metavar="DIGEST", help="part of the gate's key")
-    add("--profile", default="none", metavar="DIGEST", help="part of the gate's key")
+    add("--find-db", default="none", metavar="DIGEST", help="part of the gate's key")
 
 
 def parse_run(options: argparse.Namespace) -> Wish:
@@ -124,7 +124,7 @@ def parse_run(options: argparse.Namespace) -> Wish:
         dry_run=options.dry_run,
         verdict_file=options.verdict_file,
         image=options.image,
-        profile=options.profile,
+        find_db=options.find_db,
         target=options.target,
     )
 

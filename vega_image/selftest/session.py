@@ -235,7 +235,7 @@ def _run_facts(
             suite=session.suite,
             started=started,
             seconds=seconds,
-            digests={"image": wish.image, "profile": wish.profile},
+            digests={"image": wish.image, "find-db": wish.find_db},
             versions=versions(),
             flags={name: value for name, value in flags.items() if value},
             findings=in_order([*known.findings, *heat]),
@@ -276,7 +276,7 @@ def _begin_gate(session: Session) -> gate.Record | None:
     wish, known = session.wish, session.known
     if wish.verdict_file is None:
         return None
-    key = key_of(known, image=wish.image, profile=wish.profile, suite=session.suite)
+    key = key_of(known, image=wish.image, profile=wish.find_db, suite=session.suite)
     now = time.time()
     span = (now, now + (LONGEST if wish.budget is None else wish.budget * HEADROOM))
     begun = gate.begin(key, wish.level, source=known.source, boot=boot_id(), span=span)
