@@ -42,7 +42,7 @@ min-width:112px}
 table.cards thead{display:none}table.cards tr{display:block;padding:8px 0;
 border-bottom:1px solid var(--line)}
 table.cards td{display:block;border:0;padding:1px 0}
-table.cards td.n{text-align:left;white-space:normal}
+table.cards td.n{display:inline-block;text-align:left;margin-right:14px}
 table.cards td[data-label]::before{content:attr(data-label) ": ";color:var(--soft)}}
 @media print{body{max-width:none;padding:0;font-size:11pt}.scroll{overflow:visible}
 h2{break-after:avoid}tr{break-inside:avoid}}
@@ -150,7 +150,7 @@ def _count(name: str, value: int, texts: Texts) -> str:
 
 
 def _histograms(rows: Sequence[Family], texts: Texts) -> str:
-    ends = [f"&le;{edge:g}" for edge in EDGES] + ["&gt;1"]
+    ends = ["0", *(f"&le;{edge:g}" for edge in EDGES[1:]), "&gt;1"]
     head = "".join(f'<th class="n">{end}</th>' for end in ends)
     body = "".join(
         f"<tr><td><b>{escape(row.group)}</b></td><td>{_bars(row.histogram)}</td>"
