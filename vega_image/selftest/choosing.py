@@ -1,0 +1,92 @@
+"""From a wish to the trials that will run, in their order."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import cast
+
+from vega_image.selftest import endurance, tables
+from vega_image.selftest.arguments import Wish
+from vega_image.selftest.case import Case
+from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.identity import Known
+from vega_image.selftest.levels import TABLE, telling
+from vega_image.selftest.runner import Item, Part
+from vega_image.selftest.suite import OWN, Suite, group_of
+
+PLAN = "vega_image.selftest.suites.plan"
+WILD = "*?["
+
+
+def all_cases() -> tuple[Case, ...]:
+    """Return every case. Raises SelftestError (4) for damaged tables."""
+    try:
+        return tables.cases()
+    except tables.TableError as error:
+        raise SelftestError(
+            "TABLES_DAMAGED", str(error), exit_code=4, hint="install vega-image again"
+        ) from error
+
+
+def one_case(name: str) -> Case:
+    """Return the case of an id or name. Raises SelftestError for none."""
+    all_cases()
+    try:
+        return tables.find_case(name)
+    except tables.UnknownCaseError as error:
+        raise SelftestError(
+            "UNKNOWN_CASE", str(error), hint="vega-image selftest list", at=name
+        ) from error
+
+
+def chosen_cases(names: Sequence[str]) -> tuple[Case, ...]:
+    """Return the cases that names, ids, groups (`conv/stem_c3`) or patterns choose."""
+    everything = all_cases()
+    if not names:
+        return everything
+    picked: dict[str, Case] = {}
+    for name in names:
+        found = [case for case in everything if _fits(case, name)]
+        for case in found or [one_case(name)]:
+            picked[case.id] = case
+    return tuple(case for case in everything if case.id in picked)
+
+
+def _fits(case: Case, name: str) -> bool:
+    words = (case.id, case.name, group_of(case))
+    if any(sign in name for sign in WILD):
+        return any(fnmatchcase(word, name) for word in words)
+    return name in words
+
+
+def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
+    """Plan a run. Raises SelftestError where nothing is left to run."""
+    level = TABLE[wish.level]
+    found = chosen_cases(wish.cases)
+    by_id = {case.id: case for case in found}
+    only = [tuple(item.split("=", 1)) for item in wish.only]
+    plan = cast("Suite", importlib.import_module(PLAN))
+    items: list[Item] = [
+        (by_id[trial.case], trial)
+        for trial in plan.trials(found, wish.level)
+        if all(getattr(trial, name) == value for name, value in only)
+    ]
+    if wish.budget is not None:
+        items.sort(key=lambda item: telling(*item))
+    parts = [Part(OWN, tuple(items))] if items else []
+    if not (wish.cases or wish.only or wish.plant or wish.solvers == "all"):
+        size = endurance.size_of(
+            level, source=known.source, memory=known.memory, soak=wish.soak
+        )
+        long = endurance.cases_of(size)
+        parts += [Part(endurance.NAME, long)] if long else []
+    if not parts:
+        tiers = ", ".join(sorted({case.tier for case in found}))
+        raise SelftestError(
+            "NOTHING_TO_RUN",
+            f"level {wish.level} asks for no trial of these cases; they begin at {tiers}",
+            hint=f"--level {max(case.tier for case in found)}",
+        )
+    return tuple(parts)

@@ -1,0 +1,1 @@
+"""What computes: the processor, a card, a recording."""

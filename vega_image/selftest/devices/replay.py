@@ -1,0 +1,167 @@
+"""Recorded outcomes as a device, and how they are recorded."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.seam import Array, Computed, Device, Failed, Outcome, Request
+from vega_image.selftest.verdict import Verdict
+
+SCHEMA = "vega-selftest-recording/1"
+
+
+@dataclass(frozen=True)
+class ReplayDevice:
+    """Answers from a file; what the file does not hold is UNPROVEN by being UNSUPPORTED."""
+
+    name: str
+    facts: Mapping[str, object]
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def source(self) -> str:
+        """Say that nothing is computed here."""
+        return "replay"
+
+    @classmethod
+    def load(cls, path: Path) -> ReplayDevice:
+        """Read a recording. Raises SelftestError if it is missing, cut short or foreign."""
+        try:
+            lines = path.read_bytes().split(b"\n")
+        except OSError as error:
+            text = f"cannot read {path}: {error.strerror}"
+            raise SelftestError("REPLAY", text, at=str(path)) from error
+        if lines[-1] != b"":
+            raise _damaged(path, len(lines), "cut short")
+        values = [_value(path, number, line) for number, line in enumerate(lines[:-1], 1)]
+        if not values or values[0].get("schema") != SCHEMA:
+            raise _damaged(path, 1, f"not of {SCHEMA}")
+        try:
+            outcomes = {str(value["key"]): _outcome(value) for value in values[1:]}
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            raise _damaged(path, 0, f"an outcome is damaged: {error}") from error
+        identity = values[0].get("identity")
+        facts = identity if isinstance(identity, dict) else {}
+        return cls(f"replay:{path}", facts, outcomes)
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the identity of the device that was recorded."""
+        return self.facts
+
+    def run(self, request: Request) -> Outcome:
+        """Return what was recorded for this trial."""
+        missing = Failed(Verdict.UNSUPPORTED.value, "the recording holds no such trial")
+        return self.outcomes.get(request.key, missing)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A device whose first answer to every trial is also written to a recording."""
+
+    device: Device
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Return the device's name."""
+        return self.device.name
+
+    @property
+    def source(self) -> str:
+        """Return the device's source."""
+        return self.device.source
+
+    def identity(self) -> Mapping[str, object]:
+        """Return the device's identity."""
+        return self.device.identity()
+
+    def run(self, request: Request) -> Outcome:
+        """Ask the device and keep the answer."""
+        outcome = self.device.run(request)
+        with self.path.open("ab") as file:
+            file.write(recorded(request.key, outcome))
+        return outcome
+
+
+def begin_recording(path: Path, identity: Mapping[str, object]) -> None:
+    """Start a recording. Raises SelftestError if the file cannot be written."""
+    head = {"schema": SCHEMA, "identity": dict(identity)}
+    try:
+        path.write_bytes(json.dumps(head, sort_keys=True).encode() + b"\n")
+    except OSError as error:
+        text = f"cannot write {path}: {error.strerror}"
+        raise SelftestError("RECORDING", text, at=str(path)) from error
+
+
+def recorded(key: str, outcome: Outcome) -> bytes:
+    """Write one outcome as a line."""
+    if isinstance(outcome, Failed):
+        failed = {"verdict": outcome.verdict, "message": outcome.message}
+        return (
+            json.dumps({"key": key, "failed": failed, "solver": outcome.solver}).encode()
+            + b"\n"
+        )
+    value = {
+        "key": key,
+        "outputs": {name: _packed(array) for name, array in outcome.outputs.items()},
+        "seconds": outcome.seconds,
+        "solver": outcome.solver,
+        "inputs_sha256": dict(outcome.inputs_sha256),
+        "hygiene": list(outcome.hygiene),
+    }
+    return json.dumps(value, sort_keys=True).encode() + b"\n"
+
+
+def _packed(array: Array) -> dict[str, object]:
+    data = base64.b64encode(zlib.compress(array.data, 9)).decode()
+    return {"shape": list(array.shape), "dtype": array.dtype, "data": data}
+
+
+def _value(path: Path, number: int, line: bytes) -> dict[str, object]:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise _damaged(path, number, "not JSON") from error
+    if not isinstance(value, dict):
+        raise _damaged(path, number, "not an object")
+    return value
+
+
+def _outcome(value: Mapping[str, object]) -> Outcome:
+    failed = value.get("failed")
+    if isinstance(failed, dict):
+        return Failed(str(failed["verdict"]), str(failed["message"]), str(value["solver"]))
+    outputs, hashes, hygiene = value["outputs"], value["inputs_sha256"], value["hygiene"]
+    if not (
+        isinstance(outputs, dict) and isinstance(hashes, dict) and isinstance(hygiene, list)
+    ):
+        raise TypeError(value["key"])
+    seconds = value["seconds"]
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(seconds)
+    return Computed(
+        outputs={str(name): _unpacked(packed) for name, packed in outputs.items()},
+        seconds=float(seconds),
+        solver=str(value["solver"]),
+        inputs_sha256={str(name): str(text) for name, text in hashes.items()},
+        hygiene=tuple(str(text) for text in hygiene),
+    )
+
+
+def _unpacked(packed: Mapping[str, object]) -> Array:
+    shape = packed["shape"]
+    if not isinstance(shape, list):
+        raise TypeError(shape)
+    data = zlib.decompress(base64.b64decode(str(packed["data"]), validate=True))
+    return Array(tuple(int(length) for length in shape), str(packed["dtype"]), data)
+
+
+def _damaged(path: Path, number: int, what: str) -> SelftestError:
+    where = f"{path}:{number}" if number else str(path)
+    return SelftestError("REPLAY", f"{where}: {what}", exit_code=4, at=where)

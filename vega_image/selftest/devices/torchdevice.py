@@ -1,0 +1,142 @@
+"""A device that torch drives: guards around inputs, poison where outputs will be, timing."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vega_image.selftest.devices.programs import UnknownProgramError
+from vega_image.selftest.devices.tensors import TORCH, to_array
+from vega_image.selftest.seam import Array, Computed, Failed, Outcome, Request
+from vega_image.selftest.verdict import Verdict
+
+GUARD_BYTES = 4096
+GUARD = 0xA5
+POISON = 0x7FC0DEAD
+"""A quiet NaN in fp32 and bf16, and one half of it in fp16."""
+DIRT = 0x3F9E3F9E
+"""About 1.24 in fp32 and bf16, 1.9 in fp16: plausible numbers, the worst kind of dirt."""
+LEAST_SCRATCH = 1 << 20
+REFUSALS = (
+    "not implemented",
+    "not supported",
+    "unsupported",
+    "is not available",
+    "module 'torch' has no attribute",
+)
+
+Compute = Callable[[Request, Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class TorchDevice:
+    """`place` is torch's name of the device; `scratch_bytes` says how much to poison."""
+
+    name: str
+    source: str
+    torch: Any
+    place: str
+    facts: Mapping[str, object]
+    compute: Compute
+    scratch_bytes: Callable[[], int]
+
+    def identity(self) -> Mapping[str, object]:
+        """Return what was read of the device."""
+        return self.facts
+
+    def run(self, request: Request) -> Outcome:
+        """Copy in, poison, compute, look at the guards, copy out."""
+        try:
+            return self._run(request)
+        except (MemoryError, self.torch.OutOfMemoryError) as error:
+            return Failed(Verdict.CRASHED.value, f"out of memory: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a library raises is its failure
+            return _failure(error)
+
+    def _run(self, request: Request) -> Outcome:
+        buffers = {name: self._guarded(array) for name, array in request.inputs.items()}
+        tensors = {
+            name: _inside(self.torch, buffer, request.inputs[name])
+            for name, buffer in buffers.items()
+        }
+        hashes = {name: self._hash(tensor) for name, tensor in tensors.items()}
+        neighbours = self._poison(request)
+        self._finish()
+        start = time.perf_counter()
+        results = self.compute(request, tensors)
+        self._finish()
+        seconds = time.perf_counter() - start
+        outputs = {name: to_array(self.torch, results[name]) for name in request.wanted}
+        hygiene = [
+            f"memory around input {name} was overwritten"
+            for name, buffer in buffers.items()
+            if not self._intact(buffer)
+        ]
+        if not all(bool((block == GUARD).all()) for block in neighbours):
+            hygiene.append("memory beside the outputs was overwritten")
+        return Computed(outputs, seconds, inputs_sha256=hashes, hygiene=tuple(hygiene))
+
+    def _guarded(self, array: Array) -> Any:
+        torch, size = self.torch, len(array.data)
+        padded = -(-size // GUARD_BYTES) * GUARD_BYTES
+        buffer = torch.full(
+            (padded + 2 * GUARD_BYTES,), GUARD, dtype=torch.uint8, device=self.place
+        )
+        if size:
+            host = torch.frombuffer(bytearray(array.data), dtype=torch.uint8)
+            buffer[GUARD_BYTES : GUARD_BYTES + size].copy_(host)
+        return buffer
+
+    def _intact(self, buffer: Any) -> bool:
+        edges = (buffer[:GUARD_BYTES], buffer[-GUARD_BYTES:])
+        return all(bool((edge == GUARD).all()) for edge in edges)
+
+    def _poison(self, request: Request) -> tuple[Any, Any]:
+        """Fill memory the allocator will hand out next; leave a guard on either side of it."""
+        torch = self.torch
+        pattern = POISON if request.scratch == "nan" else DIRT
+        inputs = sum(len(array.data) for array in request.inputs.values())
+        size = min(max(2 * inputs, LEAST_SCRATCH), self.scratch_bytes())
+        before = torch.full((GUARD_BYTES,), GUARD, dtype=torch.uint8, device=self.place)
+        hole = torch.full((size // 4,), pattern, dtype=torch.int32, device=self.place)
+        small = [
+            torch.full((GUARD_BYTES // 4,), pattern, dtype=torch.int32, device=self.place)
+            for _ in range(8)
+        ]
+        after = torch.full((GUARD_BYTES,), GUARD, dtype=torch.uint8, device=self.place)
+        del hole, small
+        return before, after
+
+    def _finish(self) -> None:
+        if self.place != "cpu":
+            self.torch.cuda.synchronize(self.place)
+
+    def _hash(self, tensor: Any) -> str:
+        return hashlib.sha256(self._bytes(tensor)).hexdigest()
+
+    def _bytes(self, tensor: Any) -> Any:
+        flat = tensor.detach().to("cpu").contiguous().reshape(-1)
+        if not flat.numel():
+            return b""
+        return flat.view(self.torch.uint8).numpy().data
+
+
+def _inside(torch: Any, buffer: Any, array: Array) -> Any:
+    dtype = getattr(torch, TORCH[array.dtype])
+    if not math.prod(array.shape):
+        return torch.empty(array.shape, dtype=dtype, device=buffer.device)
+    inner = buffer[GUARD_BYTES : GUARD_BYTES + len(array.data)]
+    return inner.view(dtype).reshape(array.shape)
+
+
+def _failure(error: Exception) -> Failed:
+    text = f"{type(error).__name__}: {error}"
+    refused = isinstance(error, (NotImplementedError, UnknownProgramError)) or any(
+        word in str(error).lower() for word in REFUSALS
+    )
+    verdict = Verdict.UNSUPPORTED if refused else Verdict.CRASHED
+    return Failed(verdict.value, text[:1000])

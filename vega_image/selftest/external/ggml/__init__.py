@@ -1,0 +1,1 @@
+"""The ggml suite: exact integers through libggml, and upstream's own per-operation test."""

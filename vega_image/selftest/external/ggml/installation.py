@@ -1,0 +1,62 @@
+"""Where a llama.cpp installation keeps what the suite needs, and how its programs start.
+
+Below a root that is not `/` programs start through the root's own dynamic loader, so that a
+root unpacked from an image is judged with its own libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.external.protocol import Command
+
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+LOADER = "lib64/ld-linux-x86-64.so.2"
+UPSTREAM = "usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops"
+BUILT_IN = "usr/libexec/vega-image/vega-ggml"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A root folder, `/` for the running system; `device` is ggml's name, e.g. `ROCm0`."""
+
+    root: Path
+    device: str
+    environ: Mapping[str, str] = field(default_factory=dict)
+    silence: float = 180.0
+
+    @property
+    def library(self) -> Path:
+        """The libggml to load; raises SelftestError LIBGGML_ABSENT (7)."""
+        path = self.root / LIBRARIES / "libggml.so.0"
+        if not path.exists():
+            raise SelftestError("LIBGGML_ABSENT", f"no {path}", exit_code=7, at=str(path))
+        return path
+
+    @property
+    def backends(self) -> Path:
+        """The folder of back ends."""
+        return self.root / LIBRARIES / "ggml" / "backends0"
+
+    def ours(self, program: Path, level: str, after: str = "") -> Command:
+        """Start vega-ggml, from the first case or behind one."""
+        argv = [*self._loader(), str(program), "--level", level, "--json"]
+        argv += ["--device", self.device, "--library", str(self.library)]
+        argv += ["--backends", str(self.backends)]
+        argv += ["--after", after] if after else []
+        return Command(tuple(argv), self.environ, self.silence)
+
+    def upstream(self, operations: str) -> Command:
+        """Start upstream's test in the folder of back ends, the only place it searches."""
+        argv = ["env", "-C", str(self.backends), *self._loader(), str(self.root / UPSTREAM)]
+        argv += ["test", "-b", self.device]
+        argv += ["-o", operations] if operations else []
+        return Command(tuple(argv), self.environ, self.silence)
+
+    def _loader(self) -> list[str]:
+        if self.root == Path("/"):
+            return []
+        return [str(self.root / LOADER), "--library-path", str(self.root / LIBRARIES)]

@@ -1,0 +1,117 @@
+"""Who the device is, told without touching it, and the gate's key made from that."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from vega_image.selftest.devices.opening import open_device, preload
+from vega_image.selftest.encode import encode
+from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.facts import Card, Facts, read_facts
+from vega_image.selftest.finding import Finding
+from vega_image.selftest.findings import judge_facts
+from vega_image.selftest.gate import UNREAD, Key
+from vega_image.selftest.seam import Device
+
+CARD_FIELDS = {"pci": "pci_id", "subsystem": "subsystem", "vbios": "vbios",
+               "unique_id": "unique_id", "arch": "gfx", "cu": "compute_units",
+               "slot": "pci_slot"}  # fmt: skip
+TABLES = ("conv.jsonl", "linalg.jsonl", "regressions.jsonl", "golden.json", "calibration.json")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A device as the parent knows it. `open` is for the child; `memory` is the card's."""
+
+    source: str
+    identity: Mapping[str, object]
+    open: Callable[[], Device]
+    findings: tuple[Finding, ...] = ()
+    memory: int = 0
+    folder: str = ""
+
+
+def know(spec: str) -> Known:
+    """Find out what a device is; a card is read about in /sys and left alone.
+
+    Raises SelftestError: unknown device, no card (7), or a machine that must not compute (7).
+    """
+    if re.fullmatch(r"hip(:[0-9]{1,3})?", spec):
+        return _card(spec)
+    preload(spec)
+    device = open_device(spec)
+    return Known(device.source, device.identity(), lambda: device)
+
+
+def _card(spec: str) -> Known:
+    facts = read_facts(Path("/"), os.environ, uid=os.getuid(), gids=os.getgroups())
+    return card_of(facts, spec)
+
+
+def card_of(facts: Facts, spec: str) -> Known:
+    """Pick a card. Raises SelftestError (7) for what the facts forbid."""
+    findings = judge_facts(facts)
+    refusing = [item for item in findings if item.severity == "refuse"]
+    if refusing:
+        first = refusing[0]
+        text = f"{first.title}: {first.detail}"
+        raise SelftestError(first.code, text, exit_code=7, hint=first.action, at=spec)
+    index = int(spec.partition(":")[2] or "0")
+    if index >= len(facts.cards):
+        text = f"there are {len(facts.cards)} gfx906 cards, no number {index}"
+        raise SelftestError(
+            "NO_SUCH_CARD", text, exit_code=7, hint="vega-image doctor", at=spec
+        )
+    card = facts.cards[index]
+    preload(spec)
+    return Known(
+        source="device",
+        identity={**_identity(card), "driver": _driver(facts)},
+        open=lambda: open_device(spec),
+        findings=findings,
+        memory=card.vram if isinstance(card.vram, int) else 0,
+        folder=f"sys/bus/pci/devices/{card.pci_slot}",
+    )
+
+
+def _identity(card: Card) -> dict[str, object]:
+    return {name: encode(getattr(card, field)) for name, field in CARD_FIELDS.items()}
+
+
+def _driver(facts: Facts) -> str:
+    version = facts.driver.version
+    return version if isinstance(version, str) else str(facts.driver.source_version)
+
+
+def suite_version(version: str) -> str:
+    """Return the suite's version with a digest of its tables: other data, other suite."""
+    sha = hashlib.sha256()
+    folder = resources.files("vega_image.selftest") / "data"
+    for name in TABLES:
+        file = folder / name
+        sha.update(file.read_bytes() if file.is_file() else b"")
+    return f"{version}+{sha.hexdigest()[:12]}"
+
+
+def key_of(known: Known, *, image: str, profile: str, suite: str) -> Key:
+    """Make the gate's key; what nobody could read is `not available`, hence pending."""
+    told = {
+        name: str(known.identity.get(name, UNREAD))
+        for name in ("pci", "subsystem", "vbios", "unique_id", "driver")
+    }
+    return Key(image=image, kernel=platform.release(), profile=profile, suite=suite, **told)
+
+
+def boot_id() -> str:
+    """Name this boot; empty where the system has no name for it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

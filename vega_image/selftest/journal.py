@@ -1,0 +1,132 @@
+"""The journal: one JSON line per trial, appended, so that a kill loses at most one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from vega_image.selftest.errors import SelftestError
+
+SCHEMA = "vega-selftest-journal/1"
+DEVICE_FIELDS = ("pci", "subsystem", "vbios", "unique_id", "arch", "cu")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trial. `key` is the library's problem key where there is one, else the trial's.
+
+    `solver` is the one that was forced, `solver_ran` the one that ran; empty: not known.
+    `time_ms` is the device's time; `lib_sha256` and `db_sha256` are of the library and its
+    find-db where they were read.
+    """
+
+    key: str
+    trial: str
+    case: str
+    direction: str
+    dtype: str
+    verdict: str
+    source: str
+    suite: str
+    device: Mapping[str, object]
+    driver: str = ""
+    solver: str = ""
+    solver_ran: str = ""
+    algo: str = ""
+    time_ms: float | None = None
+    workspace_bytes: int | None = None
+    perf_config: str = ""
+    oracle: str = ""
+    seed: int = 0
+    rep: int = 0
+    error: float | None = None
+    bound: float | None = None
+    detail: str = ""
+    lib_sha256: str = ""
+    db_sha256: str = ""
+    schema: str = field(default=SCHEMA)
+
+    def to_line(self) -> bytes:
+        """Write it as one line of JSON; numbers JSON has no word for become null."""
+        value = {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return text.encode() + b"\n"
+
+
+def device_of(identity: Mapping[str, object]) -> dict[str, object]:
+    """Pick what a journal says of a device; what is not known is `not available`.
+
+    >>> device_of({"arch": "gfx906", "cu": 60})["vbios"]
+    'not available'
+    """
+    return {name: identity.get(name, "not available") for name in DEVICE_FIELDS}
+
+
+class Journal:
+    """An open journal; every line is handed to the kernel at once."""
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            self._file = os.open(path, flags, 0o644)
+            self._mend(path)
+        except OSError as error:
+            raise SelftestError(
+                "JOURNAL", f"cannot write {path}: {error.strerror}", at=str(path)
+            ) from error
+
+    def _mend(self, path: Path) -> None:
+        # A line cut short by a kill must not swallow the first line of this run.
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            if file.read(1) not in {b"\n", b""}:
+                os.write(self._file, b"\n")
+
+    def add(self, entry: Entry) -> None:
+        """Append one line."""
+        os.write(self._file, entry.to_line())
+
+    def close(self) -> None:
+        """Make the lines durable."""
+        os.fsync(self._file)
+        os.close(self._file)
+
+
+def read_entries(data: bytes) -> Iterator[Entry]:
+    """Read a journal, leaving out lines that a kill cut short.
+
+    Raises SelftestError for a line that is whole but none of ours.
+    """
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        yield _entry(value, number)
+
+
+def _entry(value: object, number: int) -> Entry:
+    names = {item.name for item in fields(Entry)}
+    known = isinstance(value, dict) and value.get("schema") == SCHEMA and set(value) == names
+    if not known:
+        raise SelftestError(
+            "JOURNAL_LINE",
+            f"line {number} is not of {SCHEMA}",
+            exit_code=4,
+            at=f"line {number}",
+        )
+    assert isinstance(value, dict)
+    return Entry(**value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return value

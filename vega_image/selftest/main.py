@@ -1,0 +1,129 @@
+"""selftest's words. Runs in the factory, in an image, and in the pyz."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from types import FrameType
+from typing import NoReturn
+
+from vega_image.selftest import choosing
+from vega_image.selftest.arguments import parse_run, parser, with_word
+from vega_image.selftest.case import Case
+from vega_image.selftest.encode import Json
+from vega_image.selftest.errors import Interrupted, SelftestError
+from vega_image.selftest.out import Progress, complain, show, show_json
+from vega_image.selftest.texts import Texts
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Do what the words say; return the exit code of docs/architecture.md."""
+    as_json = "--json" in argv
+    try:
+        signal.signal(signal.SIGTERM, _terminated)
+    except ValueError:
+        # Not in the main thread: whoever called us handles signals.
+        as_json = "--json" in argv
+    try:
+        return _dispatch(argv)
+    except SelftestError as error:
+        complain(error, as_json=as_json)
+        return error.exit_code
+    except (KeyboardInterrupt, Interrupted):
+        stopped = SelftestError(
+            "INTERRUPTED", "stopped before there was a verdict", exit_code=INTERRUPTED
+        )
+        complain(stopped, as_json=as_json)
+        return INTERRUPTED
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    options = parser().parse_args(with_word(argv))
+    word = options.word
+    if word == "run":
+        return _run(options)
+    if word == "list":
+        return _list(options.kind, as_json=options.json)
+    if word == "explain":
+        return _explain(choosing.one_case(options.case), as_json=options.json)
+    if word == "pack":
+        from vega_image.selftest.pack import pack  # noqa: PLC0415 - only for this word
+
+        pack(options.output)
+        show_json({"pyz": str(options.output)}) if options.json else show(str(options.output))
+        return 0
+    if word == "golden":
+        return _golden(write=options.write)
+    from vega_image.selftest.devices.opening import open_device  # noqa: PLC0415 - torch
+    from vega_image.selftest.worker import work_spawned  # noqa: PLC0415 - only in a child
+
+    return work_spawned(open_device)
+
+
+def _golden(*, write: bool) -> int:
+    # By name: it needs numpy and torch, which list, explain and pack do without.
+    module = importlib.import_module("vega_image.selftest.suites.golden")
+    code = module.main(write=write)
+    assert isinstance(code, int)
+    return code
+
+
+def _run(options: object) -> int:
+    from argparse import Namespace  # noqa: PLC0415 - only its type
+
+    from vega_image.selftest.session import run_selftest  # noqa: PLC0415 - not for list
+
+    assert isinstance(options, Namespace)
+    wish = parse_run(options)
+    return run_selftest(wish, _progress)
+
+
+def _progress(texts: Texts, total: int) -> Progress:
+    return Progress(sys.stderr, texts, total)
+
+
+def _list(kind: str | None, *, as_json: bool) -> int:
+    cases = [case for case in choosing.all_cases() if kind in {None, case.kind}]
+    if as_json:
+        show_json({"cases": [case_json(case) for case in cases]})
+        return 0
+    for case in cases:
+        dtypes, ways = ",".join(case.dtypes), ",".join(case.directions)
+        show(f"{case.id:<28} {case.kind:<10} {case.tier} {dtypes:<16} {ways:<8} {case.name}")
+    return 0
+
+
+def _explain(case: Case, *, as_json: bool) -> int:
+    if as_json:
+        show_json(case_json(case))
+        return 0
+    show(f"{case.id}  {case.name}")
+    for name, value in asdict(case).items():
+        if name not in {"id", "name"} and value not in ((), "", {}):
+            shown = ", ".join(value) if isinstance(value, tuple) else value
+            show(f"  {name:<20} {shown}")
+    return 0
+
+
+def case_json(case: Case) -> Json:
+    """Return a case as JSON values."""
+    return {name: _plain(value) for name, value in asdict(case).items()}
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

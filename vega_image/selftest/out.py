@@ -1,0 +1,113 @@
+"""The only output of selftest: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from vega_image.selftest.encode import Json
+from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.texts import Texts
+
+PLAIN_SECONDS = 10.0
+LINE_SECONDS = 0.1
+WIDTH = 78
+
+
+@dataclass
+class Progress:
+    """How far a run is: one line that changes on a terminal, now and then a line in a pipe."""
+
+    stream: TextIO
+    texts: Texts
+    total: int
+    clock: Callable[[], float] = time.monotonic
+    done: set[str] = field(default_factory=set)
+    wrong: set[str] = field(default_factory=set)
+    began: float = field(init=False)
+    said: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+        self.said = self.began
+
+    def result(self, key: str, *, wrong: bool) -> None:
+        """Count a trial, once however often it is told of."""
+        self.done.add(key)
+        if wrong:
+            self.wrong.add(key)
+        self.alive(key)
+
+    def alive(self, what: str) -> None:
+        """Show where we are, if it is time to."""
+        terminal = self.stream.isatty()
+        if self.clock() - self.said < (LINE_SECONDS if terminal else PLAIN_SECONDS):
+            return
+        self.said = self.clock()
+        text = self.texts.say(
+            "progress.line",
+            done=len(self.done),
+            total=max(self.total, len(self.done)),
+            wrong=len(self.wrong),
+            left=self._left(),
+            what=what,
+        )
+        shown = f"\r{text[:WIDTH]:<{WIDTH}}" if terminal else f"{text}\n"
+        _write(self.stream, shown)
+
+    def _left(self) -> str:
+        if not self.done or len(self.done) > self.total:
+            return "?"
+        seconds = (self.clock() - self.began) / len(self.done) * (self.total - len(self.done))
+        return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"  # noqa: PLR2004
+
+    def end(self) -> None:
+        """Leave the terminal's line clean."""
+        if self.stream.isatty():
+            _write(self.stream, f"\r{'':<{WIDTH}}\r")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # Whoever read us has seen enough; the exit code still has to be the verdict's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def show(text: str) -> None:
+    """Write a line a person asked for."""
+    _write(sys.stdout, f"{text}\n")
+
+
+def encode_json(value: Json) -> bytes:
+    """Write a JSON document."""
+    return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def show_json(value: Json) -> None:
+    """Write one JSON object."""
+    show(encode_json(value).decode().rstrip())
+
+
+def complain(error: SelftestError, *, as_json: bool) -> None:
+    """Say what stopped us: on stderr, or as JSON on stdout."""
+    if as_json:
+        body: dict[str, Json] = {
+            "exit": error.exit_code,
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint or None,
+            "at": error.at or None,
+        }
+        show_json({"error": body})
+        return
+    _write(sys.stderr, f"{error.code}: {error.message}\n")
+    if error.hint:
+        _write(sys.stderr, f"hint: {error.hint}\n")

@@ -1,0 +1,102 @@
+"""Operands of a convolution trial.
+
+Ranges follow from one condition: the magnitudes of all terms of one result add up to at most
+2^p, so that every partial sum in any order is a number the accumulator holds exactly. p is 24
+for an fp32 accumulator; the guard of the 16-bit formats takes the p of the format itself (11,
+8), which is exact even where a kernel adds in the storage format, and so shows wrong indices
+apart from short accumulators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vega_image.selftest.suites import rng
+from vega_image.selftest.suites.arrays import HALVES, LARGEST, MANTISSA
+from vega_image.selftest.suites.conv.geometry import Geometry
+
+NDArray = npt.NDArray[Any]
+
+ACCUMULATOR = 24
+SIGMAS = 6.0
+WINOGRAD_GAIN = 4 * 81
+INTEGER = ("int", "wide-a", "wide-b", "wino")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values up to +-a and +-b; `share` of the first operand is kept, the rest is zero."""
+
+    a: int
+    b: int
+    share: float = 1.0
+
+
+def integer_range(terms: int, dtype: str, profile: str) -> Range:
+    """Return the range of a profile for sums of `terms` products.
+
+    >>> integer_range(147, "fp32", "int"), integer_range(27, "fp32", "wide-a")
+    (Range(a=337, b=338, share=1.0), Range(a=621378, b=1, share=1.0))
+    """
+    limit = min(1 << ACCUMULATOR, LARGEST.get(dtype, 1 << ACCUMULATOR))
+    product = limit // terms
+    most = min(1 << MANTISSA[dtype], max(1, product))
+    if profile == "wide-a":
+        return Range(most, 1)
+    if profile == "wide-b":
+        return Range(1, most)
+    return _balanced(product, most)
+
+
+def _balanced(product: int, most: int) -> Range:
+    a = max(1, min(most, isqrt(max(1, product))))
+    return Range(a, max(1, min(most, product // a)))
+
+
+def guard_range(terms: int, dtype: str) -> Range:
+    """Return the range in which even sums in the storage format are exact.
+
+    Where a single product per term is too much, the first operand is thinned so that the
+    expected number of terms and six standard deviations stay below the limit.
+    """
+    limit = 1 << MANTISSA[dtype]
+    if terms <= limit:
+        product = limit // terms
+        return _balanced(product, min(limit, product))
+    kept = (sqrt(limit + SIGMAS * SIGMAS / 4) - SIGMAS / 2) ** 2
+    return Range(1, 1, kept / terms)
+
+
+def winograd_range(g: Geometry) -> Range:
+    """Return the range whose Winograd transforms stay below 2^24 in magnitude."""
+    product = (1 << ACCUMULATOR) // (WINOGRAD_GAIN * (g.c // g.groups))
+    return _balanced(product, product)
+
+
+def operands(
+    g: Geometry, direction: str, dtype: str, *, profile: str, name: str
+) -> list[NDArray]:
+    """Return a and b, and for 16-bit integer and real trials the guard's a and b as well."""
+    shapes = g.operands(direction)
+    if profile not in INTEGER:
+        pair = [rng.normal(rng.seed_of(f"{name}/{i}"), shape) for i, shape in enumerate(shapes)]
+    elif profile == "wino":
+        pair = _integers(winograd_range(g), shapes, name)
+    else:
+        pair = _integers(integer_range(g.terms(direction), dtype, profile), shapes, name)
+    if dtype not in HALVES:
+        return pair
+    return pair + _integers(guard_range(g.terms(direction), dtype), shapes, f"{name}/guard")
+
+
+def _integers(drawn: Range, shapes: tuple[Any, Any], name: str) -> list[NDArray]:
+    seeds = [rng.seed_of(f"{name}/{which}") for which in ("0", "1", "keep")]
+    a = rng.integers(seeds[0], drawn.a, shapes[0])
+    if drawn.share < 1.0:
+        a = np.where(rng.keep(seeds[2], drawn.share, shapes[0]), a, np.int32(0))
+    return [a, rng.integers(seeds[1], drawn.b, shapes[1])]
