@@ -221,6 +221,21 @@ def run(  # noqa: PLR0913 - one parameter per option
     return start(call, request)
 
 
+@click.command(
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "help_option_names": [],
+    }
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def selftest(words: tuple[str, ...]) -> int:
+    """Compare what a device computes with references (its own options: selftest --help)."""
+    from vega_image.selftest.main import main  # noqa: PLC0415 - only this word needs it
+
+    return main(words)
+
+
 @click.group()
 def pool() -> None:
     """Carry the locked files of a target in one folder."""
@@ -274,7 +289,7 @@ def register(group: click.Group) -> None:
     """Hang all words on the command line."""
     words: list[click.Command] = [
         targets, lock, plan, render, build, inspect, reproduce, check, clean, doctor, run, pool,
-        completion, version,
+        selftest, completion, version,
     ]  # fmt: skip
     for item in words:
         group.add_command(item)
