@@ -71,6 +71,7 @@ class Tiny:
     before: tuple[str, ...] = ()
     umask: int = 0o022
     cwd: Path | None = None
+    patience: float = PATIENCE
 
     @property
     def factory(self) -> Path:
@@ -130,7 +131,7 @@ class Tiny:
         """Run to the end; no failure is ever a traceback."""
         with self.start(*words) as child:
             try:
-                out, err = child.communicate(timeout=PATIENCE)
+                out, err = child.communicate(timeout=self.patience)
             except subprocess.TimeoutExpired:
                 child.kill()
                 raise

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import signal
 import subprocess
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fileserver import Fault, serving
+from tests.processes import DEADLINE, marked, running, until
 from tests.tiny import STEPS, Result, Tiny, rehash
 
 pytestmark = pytest.mark.needs("docker", "busybox")
@@ -28,7 +27,6 @@ ENGINES = [
 ]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 OWNER = "io.vega-image.owner"
-DEADLINE = 20.0
 INTERRUPTED = 130
 Event = dict[str, Any]
 
@@ -69,15 +67,9 @@ def step(name: str, state: str) -> Callable[[Event], bool]:
     return lambda event: (event.get("name"), event.get("state")) == (name, state)
 
 
-def marked(user: Tiny) -> list[str]:
-    """Command lines of what still runs with the user's mark."""
-    mark = user.environ["VEGA_TEST_MARK"].encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (path / "environ").read_bytes():
-                found.append((path / "cmdline").read_bytes().decode(errors="replace"))
-    return found
+def nothing_runs(user: Tiny) -> None:
+    mark = user.environ["VEGA_TEST_MARK"]
+    until(lambda: not marked(mark), lambda: f"still running: {marked(mark)}")
 
 
 def in_docker(pid: int) -> list[str]:
@@ -96,18 +88,10 @@ def in_docker(pid: int) -> list[str]:
     return rows
 
 
-def until(true: Callable[[], bool], why: Callable[[], object]) -> None:
-    waiter = threading.Event()
-    deadline = time.monotonic() + DEADLINE
-    while not true():
-        assert time.monotonic() < deadline, why()
-        waiter.wait(0.02)
-
-
 def check_after(user: Tiny, run: Killed, number: signal.Signals) -> None:
     """What must hold right after the end of a killed run."""
     assert run.code == (-number if number is signal.SIGKILL else INTERRUPTED)
-    until(lambda: not marked(user), lambda: f"still running: {marked(user)}")
+    nothing_runs(user)
     rehash(user.store)
     if number is not signal.SIGKILL:
         assert in_docker(run.pid) == []
@@ -145,14 +129,9 @@ def test_in_the_middle_of_a_stage(user: Tiny, engine: str, number: signal.Signal
     user = replace(user, engine=engine)
     seconds = f"1.{random.randrange(10**6):06}1"
     user.edit('seconds: "0"', f'seconds: "{seconds}"')
-    sleeping = f"sleep\0{seconds}\0".encode()
 
-    def runs(_event: Event | None = None) -> bool:
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                if path.read_bytes() == sleeping:
-                    return True
-        return False
+    def runs() -> bool:
+        return running("sleep", seconds)
 
     def in_stage(event: Event) -> bool:
         if step("greet", "building")(event):
@@ -206,7 +185,7 @@ def test_kill_9_at_random_moments(user: Tiny, reference: Result) -> None:
             threading.Event().wait(moments.uniform(0.2, 1.5))
             child.kill()
             child.communicate(timeout=DEADLINE)
-        until(lambda: not marked(user), lambda: f"still running: {marked(user)}")
+        nothing_runs(user)
         rehash(user.store)
         run = Killed(0, [], child.pid)
     assert check_next(user, run) == reference[0]
@@ -224,5 +203,5 @@ def test_ctrl_c_twice_in_a_hurry(user: Tiny, reference: Result) -> None:
         out, err = child.communicate(timeout=DEADLINE)
     assert child.returncode == INTERRUPTED
     assert "Traceback" not in out + err
-    until(lambda: not marked(user), lambda: f"still running: {marked(user)}")
+    nothing_runs(user)
     assert check_next(user, Killed(INTERRUPTED, ["root"], child.pid)) == reference[0]

@@ -27,6 +27,7 @@ from vega_image.store import CHUNK, Store, disk_errors
 INSTALLED: Final = "install"
 """Owner of files that no package lists: what maintainer scripts made."""
 _SUITE: Final = "locked"
+_NAMESPACES: Final = ("--net", "--pid", "--mount-proc", "--fork", "--kill-child=KILL")
 _PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -42,7 +43,7 @@ def install(packages: Sequence[PackageFile], root: Root, work: Work) -> Tree:
     repository = work.scratch / "repository"
     _make_repository(packages, repository, work)
     out = work.scratch / "root.tar"
-    argv = [*_offline(), "mmdebstrap", *_options(packages, root), _SUITE, str(out)]
+    argv = [*_confined(), "mmdebstrap", *_options(packages, root), _SUITE, str(out)]
     argv.append(f"deb [trusted=yes] copy://{quote(str(repository))} ./")
     done = run(argv, env=_environment(work), on_line=work.log)
     if done.returncode != 0:
@@ -91,9 +92,12 @@ def _options(packages: Sequence[PackageFile], root: Root) -> Iterator[str]:
     yield from (f"--dpkgopt=path-include=/{glob}" for glob in root.include)
 
 
-def _offline() -> list[str]:
-    """Take the network away where we may; what is installed asks for none either way."""
-    guard = ["unshare", "--net", "--"]
+def _confined() -> list[str]:
+    """Shut mmdebstrap in, where we may: no network, and nothing runs on or stays mounted.
+
+    When the first process of a PID namespace dies, so do all others, and its mounts go too.
+    """
+    guard = ["unshare", *_NAMESPACES, "--"]
     try:
         return guard if run([*guard, "true"]).returncode == 0 else []
     except EngineError:
