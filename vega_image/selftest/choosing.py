@@ -15,6 +15,7 @@ from vega_image.selftest.identity import Known
 from vega_image.selftest.levels import TABLE, telling
 from vega_image.selftest.runner import Item, Part
 from vega_image.selftest.suite import OWN, Suite, group_of
+from vega_image.selftest.suites.golden_table import GoldenError, shipped
 
 PLAN = "vega_image.selftest.suites.plan"
 WILD = "*?["
@@ -23,8 +24,9 @@ WILD = "*?["
 def all_cases() -> tuple[Case, ...]:
     """Return every case. Raises SelftestError (4) for damaged tables."""
     try:
+        shipped()
         return tables.cases()
-    except tables.TableError as error:
+    except (tables.TableError, GoldenError) as error:
         raise SelftestError(
             "TABLES_DAMAGED", str(error), exit_code=4, hint="install vega-image again"
         ) from error

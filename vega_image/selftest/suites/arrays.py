@@ -34,6 +34,7 @@ TINY = {"fp64": 2.0**-1074, "fp32": 2.0**-149, "fp16": 2.0**-24, "bf16": 2.0**-1
 MANTISSA = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
 LARGEST = {"fp16": 65504}
 HALVES = ("fp16", "bf16")
+LOWER, HALF_BIT, QUIET = 0xFFFF, 0x8000, 0x40
 FLOATS = ("fp64", "fp32", "fp16", "bf16")
 
 
@@ -55,21 +56,31 @@ def raw(values: NDArray, dtype: str) -> NDArray:
 
 
 def _bf16_bits(values: NDArray) -> NDArray:
-    single = values.astype(np.float32)
-    wide = values.astype(np.float64, copy=False)
-    bits = single.view(np.uint32).astype(np.uint64)
-    rounded = (bits + np.uint64(0x7FFF) + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(
-        16
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = values.astype(np.float32, copy=False)
+    bits = np.ascontiguousarray(single).view(np.uint32)
+    rounded = bits >> np.uint32(16)
+    if not (bits & np.uint32(LOWER)).any():
+        return rounded.astype("<u2")
+    up = rounded & np.uint32(1)
+    up += np.uint32(HALF_BIT - 1)
+    up += bits & np.uint32(LOWER)
+    result = rounded + (up >> np.uint32(16))
+    if values.dtype == np.float64:
+        result = _untied(result, values, single=single, bits=bits)
+    quiet = rounded | np.uint32(QUIET)
+    return np.where(np.isnan(single), quiet, result).astype("<u2")
+
+
+def _untied(result: NDArray, values: NDArray, *, single: NDArray, bits: NDArray) -> NDArray:
     # Rounding first to fp32 may land on a tie of bf16 that the value itself is not.
-    tie = (bits & np.uint64(0xFFFF)) == np.uint64(0x8000)
-    off = tie & (single.astype(np.float64) != wide)
-    if off.any():
-        up = np.abs(wide) > np.abs(single.astype(np.float64))
-        floor = bits >> np.uint64(16)
-        rounded = np.where(off, floor + up.astype(np.uint64), rounded)
-    quiet = (bits >> np.uint64(16)) | np.uint64(0x40)
-    return np.where(np.isnan(single), quiet, rounded).astype("<u2")
+    tie = (bits & np.uint32(LOWER)) == np.uint32(HALF_BIT)
+    if not tie.any():
+        return result
+    near = np.abs(single.astype(np.float64))
+    off = tie & (near != np.abs(values))
+    above = (np.abs(values) > near).astype(np.uint32)
+    return np.where(off, (bits >> np.uint32(16)) + above, result)
 
 
 def numbers(array: Array) -> NDArray:
@@ -109,5 +120,7 @@ def _positive_zeros(array: Array) -> bytes:
         return array.data
     held = numbers(array)
     bits = held.view(f"<u{held.dtype.itemsize}")
-    sign = 1 << (8 * held.dtype.itemsize - 1)
-    return np.where(bits == sign, np.zeros((), bits.dtype), bits).tobytes()
+    negative = bits == 1 << (8 * held.dtype.itemsize - 1)
+    if not negative.any():
+        return array.data
+    return np.where(negative, np.zeros((), bits.dtype), bits).tobytes()

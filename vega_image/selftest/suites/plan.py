@@ -13,7 +13,6 @@ FIRST = ("op95", "op27")
 """The copy to the device and the matrix product, since all else rests on them."""
 R1_CONV = "conv0000"
 FULL, HALF = "r2", "r3"
-REAL_GEOMETRIES = 16
 
 
 def trials(cases: Iterable[Case], level: str, *, repeats: int = 1) -> Iterator[Trial]:
@@ -70,9 +69,12 @@ def _conv(case: Case) -> Iterator[tuple[str, Trial]]:
     for direction in case.directions:
         tier = case.tier if direction == "W" and dtype == "fp32" else max(case.tier, HALF)
         yield tier, Trial(case.id, direction, dtype, "real")
-        if dtype == "fp32":
-            for profile in ("wide-a", "wide-b") + (("wino",) if square else ()):
-                yield max(case.tier, HALF), Trial(case.id, direction, dtype, profile)
+        if dtype != "fp32":
+            yield max(case.tier, HALF), Trial(case.id, direction, dtype, "acc")
+        # bf16 has no bits to spare for a wide operand.
+        wide = () if dtype == "bf16" else ("wide-a", "wide-b")
+        for profile in (*wide, *(("wino",) * (square and dtype == "fp32"))):
+            yield "r4", Trial(case.id, direction, dtype, profile)
 
 
 def _linalg(case: Case) -> Iterator[tuple[str, Trial]]:

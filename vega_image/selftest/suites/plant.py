@@ -13,7 +13,7 @@ import numpy as np
 
 from vega_image.selftest.seam import Array
 from vega_image.selftest.suites import rng
-from vega_image.selftest.suites.arrays import FLOATS, numbers
+from vega_image.selftest.suites.arrays import FLOATS, decode, numbers
 from vega_image.selftest.suites.conv.faults import CONV_FAULTS, plant_conv
 from vega_image.selftest.suites.conv.oracle import ConvOracle
 from vega_image.selftest.suites.ops.faults import plant_op
@@ -102,7 +102,9 @@ def _flipped(array: Array, name: str) -> Array:
         return Array(array.shape, array.dtype, bytes(raw))
     width = len(raw) // max(1, int(np.prod(array.shape, dtype=np.int64)))
     element = place % (len(raw) // width)
-    # The sign of a zero is no number: flip another bit there.
-    bit = (place >> 40) % (8 * width - (1 if array.dtype in FLOATS else 0))
+    bit = (place >> 40) % (8 * width)
+    # The sign of a zero is no number: flip the lowest bit there.
+    if array.dtype in FLOATS and decode(array).reshape(-1)[element] == 0.0:
+        bit %= 8 * width - 1
     raw[element * width + bit // 8] ^= 1 << (bit % 8)
     return Array(array.shape, array.dtype, bytes(raw))

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-
 from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.judgement import Judgement
 from vega_image.selftest.suites.judge import judge

@@ -5,6 +5,11 @@ Ranges follow from one condition: the magnitudes of all terms of one result add 
 for an fp32 accumulator; the guard of the 16-bit formats takes the p of the format itself (11,
 8), which is exact even where a kernel adds in the storage format, and so shows wrong indices
 apart from short accumulators.
+
+Profiles: `int` is exact for any accumulator of the format or better; `acc`, for the 16-bit
+formats, for an fp32 accumulator only, with the guard beside it; `wide-a` and `wide-b` give
+one operand as many bits as there is room for; `wino` keeps Winograd transforms exact; `real` is
+bell-shaped.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ NDArray = npt.NDArray[Any]
 ACCUMULATOR = 24
 SIGMAS = 6.0
 WINOGRAD_GAIN = 4 * 81
-INTEGER = ("int", "wide-a", "wide-b", "wino")
+INTEGER = ("int", "acc", "wide-a", "wide-b", "wino")
 
 
 @dataclass(frozen=True)
@@ -78,20 +83,28 @@ def winograd_range(g: Geometry) -> Range:
     return _balanced(product, product)
 
 
+def guarded(dtype: str, profile: str) -> bool:
+    """Whether a trial has a guard: where DEGRADED is a possible answer."""
+    return dtype in HALVES and profile != "int"
+
+
 def operands(
     g: Geometry, direction: str, dtype: str, *, profile: str, name: str
 ) -> list[NDArray]:
-    """Return a and b, and for 16-bit integer and real trials the guard's a and b as well."""
+    """Return a and b, and the guard's a and b where there is one."""
     shapes = g.operands(direction)
+    guard = guard_range(g.terms(direction), dtype)
     if profile not in INTEGER:
         pair = [rng.normal(rng.seed_of(f"{name}/{i}"), shape) for i, shape in enumerate(shapes)]
     elif profile == "wino":
         pair = _integers(winograd_range(g), shapes, name)
+    elif profile == "int" and dtype in HALVES:
+        pair = _integers(guard, shapes, name)
     else:
         pair = _integers(integer_range(g.terms(direction), dtype, profile), shapes, name)
-    if dtype not in HALVES:
+    if not guarded(dtype, profile):
         return pair
-    return pair + _integers(guard_range(g.terms(direction), dtype), shapes, f"{name}/guard")
+    return pair + _integers(guard, shapes, f"{name}/guard")
 
 
 def _integers(drawn: Range, shapes: tuple[Any, Any], name: str) -> list[NDArray]:

@@ -31,8 +31,14 @@ def prepare_geometry(case: Case, trial: Trial, geometry: Geometry, *, layout: st
     oracle = ConvOracle(
         geometry, trial.direction, trial.dtype, profile, arrays, golden(golden_name(name))
     )
+    return prepare_oracle(case, trial, oracle, layout=layout)
+
+
+def prepare_oracle(case: Case, trial: Trial, oracle: ConvOracle, *, layout: str) -> Prepared:
+    """Ask of a device what an oracle knows."""
+    geometry = oracle.geometry
     attributes = {**described(geometry), "direction": trial.direction, "layout": layout}
-    request = Request(trial.key, "conv", arrays, attributes, trial.dtype, oracle.wanted)
+    request = Request(trial.key, "conv", oracle.inputs, attributes, trial.dtype, oracle.wanted)
     where = (
         f"{case.id} {case.name} {WORDS[trial.direction]} ({trial.direction}) {trial.dtype} "
         f"{layout} {trial.profile} [{geometry}]"
