@@ -16,7 +16,7 @@ from tests.tiny import Tiny, new_user
 pytestmark = pytest.mark.needs("busybox")
 SCHEMAS = (
     *("build", "check", "clean", "doctor", "error", "inspect", "lock", "plan", "pool"),
-    *("render", "reproduce", "run", "targets", "version"),
+    *("render", "reproduce", "run", "selftest", "targets", "version"),
 )
 BUILD = {
     *("target", "kind", "digest", "layout", "compressed_bytes", "uncompressed_bytes"),
