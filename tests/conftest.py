@@ -23,6 +23,7 @@ TOOLS = {
     "mmdebstrap": ("mmdebstrap", "--version"),
     "skopeo": ("skopeo", "--version"),
     "busybox": ("busybox", "true"),
+    "diffoscope": ("diffoscope", "--version"),
     "faketime": ("faketime", "--version"),
     "chromium": ("chromium", "--version"),
     "hadolint": ("hadolint", "--version"),

@@ -98,6 +98,14 @@ def test_a_forged_file_is_named(built: Tiny, forged: Path, path: str, change: Ch
     assert path in answer.value["error"]["message"]
 
 
+@pytest.mark.needs("diffoscope")
+def test_diffoscope_explains_the_file(built: Tiny, forged: Path) -> None:
+    forge_files(forged, content("etc/tiny.conf", b"red", b"blue"))
+    message = built.json("reproduce", f"oci:{forged}").value["error"]["message"]
+    for line in ("etc/tiny.conf: content", "-colour = blue", "+colour = red"):
+        assert line in message
+
+
 def test_a_forged_configuration_is_named(built: Tiny, forged: Path) -> None:
     manifest, config = documents(forged)
     config["config"]["User"] = "0:0"

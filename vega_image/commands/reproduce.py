@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from vega_image.checks.differ import explained
 from vega_image.clioptions import Call
 from vega_image.commands.build import keep_image
 from vega_image.digest import Json
@@ -21,7 +22,7 @@ from vega_image.images import layout_of
 from vega_image.line import real_job
 from vega_image.lock import Lock
 from vega_image.lockfile import check_lock, decode_lock
-from vega_image.oci.compare import first_difference
+from vega_image.oci.compare import Difference, first_difference
 from vega_image.oci.compress import parse, tool_versions
 from vega_image.oci.layout import Layout, read_layout
 from vega_image.oci.unpack import image_files
@@ -42,7 +43,9 @@ def reproduce(call: Call, ref: str) -> int:
         new = _rebuilt(call, prepared, fresh)
         found = first_difference(old, new, fresh)
         if found is not None:
-            msg = f"{ref}: the rebuild is {new.digest}, not {old.digest}\n  first: {found}"
+            lines = [f"{ref}: the rebuild is {new.digest}, not {old.digest}"]
+            lines += [f"  first: {found}", *_explained(found, (old, new), fresh)]
+            msg = "\n".join(lines)
             hint = f"vega-image inspect {ref}"
             raise BytesError("NOT_REPRODUCED", msg, at=found.where, hint=hint)
     value: Json = {"ref": ref, "digest": old.digest, "reproduced": True}
@@ -50,6 +53,19 @@ def reproduce(call: Call, ref: str) -> int:
         [f"{ref}: rebuilt from an empty store, same digest {old.digest}"], value
     )
     return 0
+
+
+def _explained(found: Difference, layouts: tuple[Layout, Layout], store: Store) -> list[str]:
+    """Look into the first differing file with diffoscope, if that is here."""
+    if found.what != "content":
+        return []
+    contents = Contents(store)
+    sides: dict[str, memoryview] = {}
+    for side, layout in zip(("image", "rebuild"), layouts, strict=True):
+        files = {file.path: file.content for file in image_files(layout, store)}
+        content = files[found.where]
+        sides[side] = memoryview(b"") if content is None else contents.view(content)
+    return [f"  {line}" for line in explained(sides)]
 
 
 def inside(layout: Layout, store: Store) -> tuple[Target, Lock]:
