@@ -109,7 +109,8 @@ def _one(job: Job, listener: Listener, before: Done | None, index: int) -> Done:
             log_path=log_path,
             progress=lambda done, total: listener.progress(step.name, done, total),
         )
-        artifact = job.engines(step.kind).build(step, work)
+        with disk_errors(job.store.root):
+            artifact = job.engines(step.kind).build(step, work)
     seconds = time.monotonic() - began
     record(job, step, artifact, seconds=seconds)
     listener.step_done(step, cached=False, seconds=seconds)
@@ -176,8 +177,9 @@ def _log(path: Path, listener: Listener) -> Iterator[Callable[[str], None]]:
         handle = path.open("w", encoding="utf-8")
 
     def write(text: str) -> None:
-        handle.write(text + "\n")
-        handle.flush()
+        with disk_errors(path):
+            handle.write(text + "\n")
+            handle.flush()
         listener.line(text)
 
     with handle:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -122,7 +122,9 @@ class Store:
         try:
             yield ObjectWriter(file, path, self)
         finally:
-            file.close()
+            # What is thrown away need not reach a full disk.
+            with suppress(OSError):
+                file.close()
             path.unlink(missing_ok=True)
 
     def put(self, data: bytes) -> str:
@@ -241,7 +243,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             msg = f"disk full while writing {path}"
             hint = "free some space, or use another disk: --store DIR"
             raise EngineError("DISK_FULL", msg, hint=hint, at=str(path)) from error

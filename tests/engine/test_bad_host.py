@@ -169,12 +169,8 @@ def test_an_output_folder_of_somebody_else(tiny: Tiny, tmp_path: Path) -> None:
 
 HOSTILE = {
     "climbs": tar(("../../etc/cron.d/x", "x")),
-    "absolute": tar(member("/etc/cron.d/x", tarfile.REGTYPE)),
     "through-link": tar(member("./etc/x", tarfile.SYMTYPE, "/"), ("etc/x/cron.d", "x")),
-    "hard-link-out": tar(member("./etc/x", tarfile.LNKTYPE, "../../../etc/shadow")),
     "device": tar(member("./dev/sda", tarfile.BLKTYPE)),
-    "fifo": tar(member("./usr/pipe", tarfile.FIFOTYPE)),
-    "newline": tar(("usr/a\nb", "x")),
     "cut": tar(("usr/a", "x" * 9000))[:5000],
     "noise": b"\x13" * 4096,
 }
