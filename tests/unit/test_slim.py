@@ -27,7 +27,7 @@ from tests.fatfiles import (
 from vega_image.codeobjects.elf import SHT_NOBITS, Elf, read_elf
 from vega_image.codeobjects.slim import SlimReport, slim, with_digests
 from vega_image.codeobjects.window import Region, Window
-from vega_image.errors import StageError
+from vega_image.errors import EngineError, StageError
 from vega_image.process import run
 from vega_image.store import digest_file
 
@@ -435,7 +435,7 @@ def test_a_write_that_fails_leaves_no_file(sound: bytes, tmp_path: Path) -> None
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(EngineError, match="disk full"):
             slim(tmp_path / "source", tmp_path / "out", keep=["gfx906"], name="libfat.so")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
