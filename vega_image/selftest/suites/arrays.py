@@ -99,6 +99,11 @@ def decode(array: Array) -> NDArray:
         return held.astype(np.float64) if array.dtype in FLOATS else held
 
 
+def single(array: Array) -> NDArray:
+    """Return a float array's values as fp32, without the detour through fp64 where it can."""
+    return numbers(array) if array.dtype == "fp32" else decode(array).astype(np.float32)
+
+
 def rounded(values: NDArray, dtype: str) -> NDArray:
     """Return the values a format holds in place of these, as fp64."""
     return decode(encode(values, dtype)) if dtype in FLOATS else values
