@@ -90,6 +90,14 @@ def test_ranges_keep_every_partial_sum_a_whole_number(terms: int, dtype: str) ->
     assert guard.a * guard.b * (kept + 5 * np.sqrt(kept) * (guard.share < 1)) <= 1 << bits
 
 
+@given(st.integers(1, 1 << 20), st.sampled_from(["wide-a", "wide-b"]))
+def test_wide_operands_have_more_bits_than_fp16(terms: int, profile: str) -> None:
+    drawn = integer_range(terms, "fp32", profile)
+    kept = terms * drawn.share
+    assert max(drawn.a, drawn.b) >= 1 << 13
+    assert drawn.a * drawn.b * (kept + 5 * np.sqrt(kept) * (drawn.share < 1)) <= 1 << 24
+
+
 def test_the_winograd_range_is_the_documented_one() -> None:
     g = Geometry(1, 3, 8, 8, 4, 3, 3)
     assert winograd_range(g).a * winograd_range(g).b * 3 * 4 * 81 <= 1 << 24

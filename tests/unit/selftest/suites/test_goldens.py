@@ -12,7 +12,7 @@ from vega_image.selftest.suites import golden_table
 from vega_image.selftest.suites.golden_table import GoldenError, parse, shipped, tables_sha256
 
 pytest.importorskip("torch")
-SAMPLE = range(0, 2250, 150)
+SAMPLE = range(0, 2400, 150)
 
 
 @pytest.mark.parametrize("number", SAMPLE)
