@@ -93,8 +93,15 @@ def decode(array: Array) -> NDArray:
     """Return an array's values: floats as fp64, others as they are."""
     held = numbers(array)
     if array.dtype == "bf16":
-        return (held.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    return held.astype(np.float64) if array.dtype in FLOATS else held
+        held = (held.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    # A signalling NaN is still only a NaN.
+    with np.errstate(invalid="ignore"):
+        return held.astype(np.float64) if array.dtype in FLOATS else held
+
+
+def single(array: Array) -> NDArray:
+    """Return a float array's values as fp32, without the detour through fp64 where it can."""
+    return numbers(array) if array.dtype == "fp32" else decode(array).astype(np.float32)
 
 
 def rounded(values: NDArray, dtype: str) -> NDArray:

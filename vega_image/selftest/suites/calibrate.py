@@ -7,13 +7,19 @@ seeds, written to data/calibration.json, and honest about being measured.
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
 from vega_image.selftest.case import Trial
 from vega_image.selftest.devices import programs
 from vega_image.selftest.devices.tensors import to_array, to_tensor
+from vega_image.selftest.files import write_whole
+from vega_image.selftest.out import show
 from vega_image.selftest.suites.arrays import UNIT, decode
 from vega_image.selftest.suites.backend import load_torch
 from vega_image.selftest.suites.ops.op import Bilinear, Calibrated, Exact, Op, Statistic
@@ -68,3 +74,16 @@ def _of(trial: Trial) -> list[float]:
         off = float(np.max(np.abs(got - want), initial=0.0))
         factors.append(off / size if size else 0.0)
     return factors
+
+
+def main() -> int:
+    """Write data/calibration.json from this processor."""
+    path = Path(str(resources.files("vega_image.selftest"))) / "data" / "calibration.json"
+    body = {"schema": SCHEMA, "factors": measured()}
+    write_whole(path, (json.dumps(body, indent=0) + "\n").encode())
+    show(str(path))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -33,7 +33,7 @@ from vega_image.selftest.suites.arrays import HALVES, MANTISSA, decode, digest, 
 from vega_image.selftest.suites.backend import load_torch
 from vega_image.selftest.suites.conv.exact import convolve
 from vega_image.selftest.suites.conv.geometry import from_params
-from vega_image.selftest.suites.conv.inputs import guard_range
+from vega_image.selftest.suites.conv.inputs import ACCUMULATOR, guard_range, integer_range
 from vega_image.selftest.suites.conv.oracle import ConvOracle
 from vega_image.selftest.suites.conv.prepare import golden_name, prepare_conv, stem
 from vega_image.selftest.suites.golden_table import FILE, SCHEMA, tables_sha256
@@ -46,7 +46,7 @@ from vega_image.selftest.suites.prepared import Prepared
 from vega_image.selftest.tables import cases, find_case
 
 NDArray = npt.NDArray[Any]
-PROFILE = "int"
+PROFILE, WIDE = "int", "wide-a"
 STEP = 250
 CHUNK = 10
 
@@ -78,14 +78,20 @@ def _entries() -> Iterator[Entry]:
     for case in cases():
         if case.kind != "conv":
             continue
-        for direction in case.directions:
-            trial = Trial(case.id, direction, case.dtypes[0], PROFILE)
-            name = golden_name(
-                stem(from_params(case.params), trial.dtype, direction, profile=PROFILE)
-            )
+        for trial in _trials(case):
+            profile = trial.profile
+            geometry = from_params(case.params)
+            name = golden_name(stem(geometry, trial.dtype, trial.direction, profile=profile))
             if name not in seen:
                 seen.add(name)
                 yield Entry(name, _later(case, trial))
+
+
+def _trials(case: Case) -> Iterator[Trial]:
+    first_boot = case.tier == "r2" and case.dtypes == ("fp32",)
+    for profile in (PROFILE, *((WIDE,) if first_boot else ())):
+        for direction in case.directions:
+            yield Trial(case.id, direction, case.dtypes[0], profile)
 
 
 def _later(case: Case, trial: Trial) -> Callable[[], Prepared]:
@@ -129,11 +135,18 @@ def certificate(oracle: ConvOracle) -> bool:
     magnitudes are computed.
     """
     terms = oracle.geometry.terms(oracle.direction)
-    if oracle.dtype not in HALVES or guard_range(terms, oracle.dtype).share >= 1.0:
+    if oracle.dtype in HALVES:
+        share, limit = guard_range(terms, oracle.dtype).share, 1 << MANTISSA[oracle.dtype]
+    else:
+        share, limit = (
+            integer_range(terms, oracle.dtype, oracle.profile).share,
+            1 << ACCUMULATOR,
+        )
+    if share >= 1.0:
         return True
     left, right = (np.abs(decode(oracle.inputs[n])).astype(np.float32) for n in ("a", "b"))
     sums = convolve(oracle.geometry, oracle.direction, left, right)
-    return float(sums.max()) <= 1 << MANTISSA[oracle.dtype]
+    return float(sums.max()) <= limit
 
 
 def _torch(

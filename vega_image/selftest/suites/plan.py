@@ -66,13 +66,21 @@ def _conv(case: Case) -> Iterator[tuple[str, Trial]]:
     for direction in case.directions:
         first = "r1" if case.id == R1_CONV and direction == "W" else case.tier
         yield first, Trial(case.id, direction, dtype, "int")
+        if dtype == "fp32":
+            # Whole numbers of more bits than fp16 has: short arithmetic inside shows.
+            yield (
+                first if case.tier == "r2" else "r4",
+                Trial(case.id, direction, dtype, "wide-a"),
+            )
     for direction in case.directions:
-        tier = case.tier if direction == "W" and dtype == "fp32" else max(case.tier, HALF)
+        # At first boot one image is enough of real numbers: the processor must refer to fp64.
+        early = direction == "W" and dtype == "fp32" and case.params["N"] == 1
+        tier = case.tier if early else max(case.tier, HALF)
         yield tier, Trial(case.id, direction, dtype, "real")
         if dtype != "fp32":
             yield max(case.tier, HALF), Trial(case.id, direction, dtype, "acc")
         # bf16 has no bits to spare for a wide operand.
-        wide = () if dtype == "bf16" else ("wide-a", "wide-b")
+        wide = {"bf16": (), "fp16": ("wide-a", "wide-b"), "fp32": ("wide-b",)}[dtype]
         for profile in (*wide, *(("wino",) * (square and dtype == "fp32"))):
             yield "r4", Trial(case.id, direction, dtype, profile)
 

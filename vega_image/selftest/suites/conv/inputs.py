@@ -30,6 +30,7 @@ NDArray = npt.NDArray[Any]
 ACCUMULATOR = 24
 SIGMAS = 6.0
 WINOGRAD_GAIN = 4 * 81
+WIDE = 1 << 13
 INTEGER = ("int", "acc", "wide-a", "wide-b", "wino")
 
 
@@ -51,11 +52,13 @@ def integer_range(terms: int, dtype: str, profile: str) -> Range:
     limit = min(1 << ACCUMULATOR, LARGEST.get(dtype, 1 << ACCUMULATOR))
     product = limit // terms
     most = min(1 << MANTISSA[dtype], max(1, product))
-    if profile == "wide-a":
-        return Range(most, 1)
-    if profile == "wide-b":
-        return Range(1, most)
-    return _balanced(product, most)
+    if not profile.startswith("wide"):
+        return _balanced(product, most)
+    share = 1.0
+    if dtype == "fp32" and product < WIDE:
+        # More bits than fp16 has, over fewer terms.
+        most, share = WIDE, _kept(limit // WIDE) / terms
+    return Range(most, 1, share) if profile == "wide-a" else Range(1, most, share)
 
 
 def _balanced(product: int, most: int) -> Range:
@@ -73,8 +76,12 @@ def guard_range(terms: int, dtype: str) -> Range:
     if terms <= limit:
         product = limit // terms
         return _balanced(product, min(limit, product))
-    kept = (sqrt(limit + SIGMAS * SIGMAS / 4) - SIGMAS / 2) ** 2
-    return Range(1, 1, kept / terms)
+    return Range(1, 1, _kept(limit) / terms)
+
+
+def _kept(limit: int) -> float:
+    """Return the expected number of terms that stays below a limit by six deviations."""
+    return (sqrt(limit + SIGMAS * SIGMAS / 4) - SIGMAS / 2) ** 2
 
 
 def winograd_range(g: Geometry) -> Range:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vega_image.selftest.judgement import Judgement
 from vega_image.selftest.seam import Array
 from vega_image.selftest.suites import degraded
-from vega_image.selftest.suites.arrays import decode, digest, encode
+from vega_image.selftest.suites.arrays import decode, digest, encode, single
 from vega_image.selftest.suites.compare import Compared, exactly, within
 from vega_image.selftest.suites.conv import bounds
 from vega_image.selftest.suites.conv.exact import convolve
@@ -80,18 +80,19 @@ class ConvOracle:
     def compute(self, a: str, b: str) -> NDArray:
         """Run the reference on two inputs."""
         left, right = decode(self.inputs[a]), decode(self.inputs[b])
-        if certified(left, right, self.geometry.terms(self.direction)):
+        if self.kind == "integer" and certified(
+            left, right, self.geometry.terms(self.direction)
+        ):
             left, right = left.astype(np.float32), right.astype(np.float32)
         return convolve(self.geometry, self.direction, left, right).astype(np.float64)
 
     def magnitudes(self, power: int, *, guard: bool = False) -> NDArray:
-        """Return the sum of the terms' magnitudes, or of their squares."""
+        """Return the sums of the terms' magnitudes, or of their squares, in fp32."""
         names = ("a_guard", "b_guard") if guard else ("a", "b")
-        left, right = (
-            (np.abs(decode(self.inputs[name])) ** power).astype(np.float32) for name in names
-        )
-        total = convolve(self.geometry, self.direction, left, right)
-        return total.astype(np.float64) * SPARE
+        left, right = (np.abs(single(self.inputs[name])) for name in names)
+        if power > 1:
+            left, right = left**power, right**power
+        return convolve(self.geometry, self.direction, left, right)
 
     def judge(self, outputs: Mapping[str, Array], solver: str) -> Judgement:
         """Judge the outputs of a device, and of the solver that ran if it is known."""
@@ -109,7 +110,7 @@ class ConvOracle:
     def _guarded(self, got: Array, solver: str) -> Compared:
         if bounds.is_transform(solver):
             factor = bounds.rounding(self.geometry, self.direction, self.dtype, solver=solver)
-            limit = factor * self.magnitudes(1, guard=True) + np.abs(self.exact_guard) * 0
+            limit = SPARE * factor * self.magnitudes(1, guard=True).astype(np.float64)
             return within(GUARD, got, self.exact_guard, limit)
         return exactly(GUARD, got, self.exact_guard)
 
@@ -128,14 +129,14 @@ class ConvOracle:
 
     def _bounded(self, got: Array, solver: str) -> Compared:
         factor = bounds.rounding(self.geometry, self.direction, self.dtype, solver=solver)
-        limit = bounds.bound(factor, self.magnitudes(1), self.exact, self.dtype)
+        limit = bounds.bound(SPARE * factor, self.magnitudes(1), self.exact, self.dtype)
         return within("y", got, self.exact, limit)
 
     def _degraded(self, got: Array) -> bool:
         return GUARD in self.wanted and degraded.tolerates(
             decode(got),
             self.exact,
-            squares=self.magnitudes(2),
+            squares=self.magnitudes(2).astype(np.float64),
             terms=self.geometry.terms(self.direction),
             dtype=self.dtype,
         )

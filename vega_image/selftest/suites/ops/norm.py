@@ -22,7 +22,7 @@ def _batch_norm(*, training: bool) -> Any:
         mean = t.zeros(x.shape[1], dtype=wide, device=x.device)
         spread = t.ones(x.shape[1], dtype=wide, device=x.device)
         y = t.nn.functional.batch_norm(x, mean, spread, w.to(wide), b.to(wide), training)
-        return (y, mean, spread) if training else y
+        return (y, mean.to(x.dtype), spread.to(x.dtype)) if training else y
 
     return run
 

@@ -42,14 +42,22 @@ class Exact:
 
 @dataclass(frozen=True)
 class Ulp:
-    """At most `ulps` of fp32, doubled, and the rounding to a shorter output."""
+    """At most `ulps` of fp32, doubled, and the rounding to a shorter output.
+
+    For 16-bit formats, where a kernel was seen to need it: `stored` intermediate results that
+    it rounds to the format as well; `absolute`: polynomials made for the largest value.
+    """
 
     ulps: float
+    stored: int = 0
+    absolute: bool = False
 
     @property
     def formula(self) -> str:
         """The bound in words."""
-        return f"2 * {self.ulps} ulp(fp32) * |ref| + [16 bit] u_out |ref| + tiny"
+        size = "max |ref|" if self.absolute else "|ref|"
+        times = f"{1 + self.stored} " if self.stored else ""
+        return f"2 * {self.ulps} u32 {size} + [16 bit] {times}u_out |ref| + tiny"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ NDArray = npt.NDArray[Any]
 Operands = tuple[tuple[NDArray, ...], tuple[NDArray, ...] | None]
 MARGIN = 8.0
 SCALED = 4
-"""Room for alpha and beta of 1.5 and 0.5: two more bits, and a term for the addend."""
+"""Room for alpha and beta of 2 and 0.5: two more bits, and a term for the addend."""
 
 
 def prepare_op(case: Case, trial: Trial) -> Prepared:

@@ -82,7 +82,7 @@ class OpReference:
         if isinstance(bound, Calibrated) or self.slopes is not None:
             return self._calibrated()
         if isinstance(bound, Ulp):
-            return [self._out(2 * bound.ulps * u * np.abs(y), y) for y in self.values]
+            return [self._ulps(bound, np.abs(y)) for y in self.values]
         if isinstance(bound, Reduced):
             sizes = zip(bound.lengths, self._magnitudes(), self.values, strict=False)
             return [self._out(growth(n, u) * size, y) for n, size, y in sizes]
@@ -93,6 +93,12 @@ class OpReference:
         low = UNIT[self.dtype] * np.abs(want) if self.dtype in HALVES else 0.0
         total: NDArray = single + low + TINY[self.dtype]
         return total
+
+    def _ulps(self, bound: Ulp, size: NDArray) -> NDArray:
+        low = self.dtype in HALVES
+        largest = np.max(size, initial=0.0) if low and bound.absolute else size
+        stored = bound.stored * UNIT[self.dtype] * size if low else 0.0
+        return self._out(2 * bound.ulps * UNIT["fp32"] * largest + stored, size)
 
     def _bilinear(self, bound: Bilinear) -> list[NDArray]:
         terms = bound.terms if self.slopes is None else bound.slope_terms

@@ -24,6 +24,8 @@ Z = 6.0
 KOLMOGOROV = 3.2
 """P(D sqrt(n) > 3.2) = 2 exp(-2 * 3.2^2) = 2.5e-9."""
 CHI_Z = 6.0
+RARE = 1e-9
+ZEROS = 6.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,20 @@ def _equal(name: str, a: NDArray, b: NDArray) -> Measure:
     return Measure(f"differences of {name}", 0.0 if same else float(np.sum(a != b)), 0.0)
 
 
+def _z_neighbours(hits: NDArray) -> float:
+    """Return z of the share of equal neighbours: half, and pairs are independent there."""
+    equal = hits[1:] == hits[:-1]
+    return float(abs(float(equal.sum()) - equal.size / 2) / sqrt(equal.size / 4))
+
+
+def _longest(name: str, hits: NDArray, p: float) -> Measure:
+    """Measure the longest run, for a tile that no kernel wrote: n p^length < 1e-9 by chance."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], hits.astype(np.int8), [0]))))
+    runs = edges[1::2] - edges[::2]
+    limit = np.ceil(np.log(RARE / hits.size) / np.log(p))
+    return Measure(f"longest run of {name}", float(runs.max(initial=0)), float(limit))
+
+
 def dropout(inputs: Mapping[str, NDArray], outputs: Mapping[str, NDArray]) -> list[Measure]:
     """Judge dropout at p = 0.5, its gradient, its repeat, and p = 0.1."""
     x, y, slope, again = inputs["x0"], outputs["y0"], outputs["y1"], outputs["y2"]
@@ -56,7 +72,8 @@ def dropout(inputs: Mapping[str, NDArray], outputs: Mapping[str, NDArray]) -> li
     near = np.abs(other[tenth] - x[tenth] * float(share)) <= 2.0**-22 * x[tenth] * float(share)
     return [
         _z_share("kept at 0.5", kept, 0.5),
-        _z_share("neighbours kept", kept[1:] & kept[:-1], 0.25),
+        Measure("z of neighbours kept", _z_neighbours(kept), Z),
+        _longest("dropped", ~kept, 0.5),
         _equal("kept values", y[kept], 2 * x[kept]),
         _equal("the gradient's mask", slope, np.where(kept, 2.0, 0.0)),
         _equal("the repeat under one seed", again, y),
@@ -83,6 +100,9 @@ def uniform_normal(
         Measure("z of the normal mean", abs(g.mean()) * sqrt(n), Z),
         Measure("z of the normal variance", abs(g.var() - 1) * sqrt(n / 2), Z),
         _z_share("normal draws beyond 2", np.abs(g) > 2.0, 0.04550026),  # noqa: PLR2004
+        # 24 bits: a zero is drawn once in 2^24 times.
+        Measure("uniform draws of exactly 0", float(np.sum(u == 0)), ZEROS),
+        Measure("normal draws of exactly 0", float(np.sum(g == 0)), ZEROS),
         _equal("the repeat under one seed", again, u),
     ]
 
@@ -108,6 +128,7 @@ def bernoulli_multinomial(
             "coins that are neither 0 nor 1", float(np.sum((coins != 0) & (coins != 1))), 0.0
         ),
         Measure("classes that are none", float(outside.sum()), 0.0),
+        _longest("one class", drawn[1:] == drawn[:-1], float(weights.max() / weights.sum())),
         Measure("chi-squared of the classes", chi, limit),
     ]
 

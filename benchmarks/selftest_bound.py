@@ -1,0 +1,51 @@
+"""What the rounding bound costs, as a multiple of the bare fp64 reference (budget 2.5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from vega_image.selftest.case import Trial
+from vega_image.selftest.seam import Computed
+from vega_image.selftest.suites.conv.oracle import ConvOracle
+from vega_image.selftest.suites.registry import judge, prepare
+
+BUDGET = 2.5
+REPEATS = 3
+TRIALS = [("conv0000", way) for way in "FBW"] + [("conv0075", way) for way in "FBW"]
+
+
+def bare_seconds(oracle: ConvOracle) -> float:
+    """Time the reference alone."""
+    return min(seconds(lambda: oracle.compute("a", "b")) for _ in range(REPEATS))
+
+
+def judged_seconds(trial: Trial) -> float:
+    """Time a whole judgement, reference included, each on an oracle that knows nothing yet."""
+    right = prepare(trial).oracle.reference()
+    fresh = [prepare(trial) for _ in range(REPEATS)]
+    return min(seconds(partial(judge, one, Computed(right, 1.0))) for one in fresh)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time one call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Print the ratio over some stems in all directions."""
+    bare = bounded = 0.0
+    for case, direction in TRIALS:
+        trial = Trial(case, direction, "fp32", "real")
+        oracle = prepare(trial).oracle
+        assert isinstance(oracle, ConvOracle)
+        bare += bare_seconds(oracle)
+        bounded += judged_seconds(trial)
+    print(f"bound over bare fp64 reference: {bounded / bare:.2f} (budget {BUDGET})")
+
+
+if __name__ == "__main__":
+    main()

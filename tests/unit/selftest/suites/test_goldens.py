@@ -1,0 +1,78 @@
+"""The shipped hashes, and what is done with damaged ones."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+
+import pytest
+
+from vega_image.selftest.seam import Computed
+from vega_image.selftest.suites import golden_table
+from vega_image.selftest.suites.golden_table import GoldenError, parse, shipped, tables_sha256
+
+pytest.importorskip("torch")
+SAMPLE = range(0, 2400, 150)
+
+
+@pytest.mark.parametrize("number", SAMPLE)
+def test_two_implementations_still_agree_on_what_is_shipped(number: int) -> None:
+    from vega_image.selftest.suites.golden import one
+
+    name, value = one(number)
+    assert b64decode(value).hex() == shipped()[name]
+
+
+def test_every_geometry_and_product_has_a_hash() -> None:
+    from vega_image.selftest.suites.golden import entries
+
+    names = {entry.name for entry in entries()}
+    assert names == set(shipped())
+
+
+def test_a_right_hash_is_enough_and_a_wrong_bit_is_not() -> None:
+    from vega_image.selftest.case import Trial
+    from vega_image.selftest.suites.registry import judge, plant, prepare
+
+    prepared = prepare(Trial("conv0562", "W", "fp32", "int"))
+    right = prepared.oracle.reference()
+    assert judge(prepared, Computed(right, 1.0)).verdict == "MATCH"
+    wrong = plant("bit-flip", prepared, right)
+    assert judge(prepared, Computed(wrong, 1.0)).verdict == "MISMATCH"
+
+
+def document(**changes: object) -> str:
+    body = {"schema": golden_table.SCHEMA, "tables": tables_sha256(), "sha256": {}}
+    return json.dumps({**body, **changes})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        document(schema="vega-selftest-golden/0"),
+        document(tables="0" * 64),
+        document(sha256=[]),
+        document(sha256={"x": "AAAA"}),
+        document(sha256={"x": "not base64!"}),
+        document(sha256={"x": 7}),
+    ],
+)
+def test_a_damaged_or_foreign_file_is_refused(text: str) -> None:
+    with pytest.raises(GoldenError):
+        parse(text, tables_sha256())
+
+
+def test_a_disagreement_writes_nothing() -> None:
+    from dataclasses import replace
+
+    from vega_image.selftest.suites.golden import DisagreementError, entries, hashed
+
+    prepared = entries()[0].prepare()
+    inputs = dict(prepared.request.inputs)
+    inputs["x0"] = replace(inputs["x0"], data=bytes(len(inputs["x0"].data)))
+    spoiled = replace(prepared, request=replace(prepared.request, inputs=inputs))
+    with pytest.raises(DisagreementError):
+        hashed(spoiled)
