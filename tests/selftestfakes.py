@@ -58,7 +58,8 @@ def judge(prepared: Asked, outcome: Outcome, /) -> Judgement:
         raise ValueError(msg)
     right = outcome.outputs["y"].data == RIGHT
     verdict = Verdict.MATCH if right else Verdict.MISMATCH
-    return Judgement(verdict, 0.0 if right else 1.0, 0.0, "integer", "" if right else "y[0]")
+    oracle = "real" if prepared.request.program.startswith("real") else "integer"
+    return Judgement(verdict, 0.0 if right else 1.0, 0.0, oracle, "" if right else "y[0]")
 
 
 def plant(fault: str, prepared: Asked, outputs: Mapping[str, Array], /) -> Mapping[str, Array]:
@@ -97,9 +98,11 @@ class Device:
             return act()  # type: ignore[no-any-return]
         if request.program == "dirty" and request.scratch == "dirt":
             return computed(b"\x2b\0\0\0")
-        if request.program == "rare" and runs == 3:
+        if request.program == "real-spill" and runs == 3:
+            return computed(hygiene=("memory beside the outputs was overwritten",))
+        if request.program in {"rare", "real-rare"} and runs == 3:
             return computed(b"\x2b\0\0\0")
-        if request.program == "per-process":
+        if request.program.endswith("per-process"):
             return computed() if os.environ.get("FIRST_PROCESS") else computed(os.urandom(4))
         return computed()
 

@@ -126,15 +126,19 @@ def test_other_bits_in_a_second_process_show(monkeypatch: pytest.MonkeyPatch) ->
     calls: list[Work] = []
 
     def start(work: Work) -> Child:
-        monkeypatch.setenv("FIRST_PROCESS", "1" if work.judged else "")
+        monkeypatch.setenv("FIRST_PROCESS", "" if work.known else "1")
         calls.append(work)
         return forked(work)
 
-    found = run("a", "per-process", start=start, nth=1)
-    assert [work.judged for work in calls] == [True, False]
+    found = run("a", "per-process", "real-per-process", start=start, nth=1)
+    assert [sorted(work.known) for work in calls] == [
+        [],
+        sorted(item.trial.key for item in found.values()),
+    ]
     assert found["a"].verdict == Verdict.MATCH
-    assert found["per-process"].verdict == Verdict.MISMATCH
-    assert "second process" in found["per-process"].record.detail
+    for name in ("per-process", "real-per-process"):
+        assert found[name].verdict == Verdict.MISMATCH
+        assert "second process" in found[name].record.detail
 
 
 def test_a_group_whose_checker_is_blind_is_invalid() -> None:

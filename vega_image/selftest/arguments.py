@@ -68,7 +68,8 @@ def parser() -> Parser:
     golden.add_argument("--write", action="store_true", help="make them anew")
     packing = words.add_parser("pack", help="write vega-selftest.pyz")
     packing.add_argument("--output", type=Path, default=Path("vega-selftest.pyz"))
-    words.add_parser("worker", help=argparse.SUPPRESS)
+    # Without a help text it is not listed: only our own children are started with it.
+    words.add_parser("worker")
     for word in (run, listing, explain, golden, packing):
         word.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return top

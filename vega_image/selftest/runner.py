@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from vega_image.selftest.case import Case, Trial
-from vega_image.selftest.examine import unrepeatable
+from vega_image.selftest.examine import either
 from vega_image.selftest.isolate import Alive, Checked, Event, Isolation
 from vega_image.selftest.record import TrialRecord
 from vega_image.selftest.result import Result
@@ -162,7 +162,8 @@ class Runner:
         chosen = tuple(reversed(matched[::nth])) if nth else ()
         if not chosen or not self._may_start():
             return
-        work = replace(self._work(part.suite, chosen), runs=1, judged=False)
+        known = {trial.key: self.results[trial.key].record.digest for _, trial in chosen}
+        work = replace(self._work(part.suite, chosen), runs=1, known=known)
         for event in self.isolation.run(work):
             if isinstance(event, TrialRecord):
                 self._compare(event)
@@ -176,8 +177,10 @@ class Runner:
 
     def _compare(self, again: TrialRecord) -> None:
         first = self.results[again.key]
-        if again.verdict != Verdict.UNPROVEN:
-            self._add(replace(first, record=again))
-        elif again.digest and again.digest != first.record.digest:
-            text = "a second process computes other bits"
-            self._add(replace(first, record=unrepeatable(first.record, text)))
+        same = again.digest in {"", first.record.digest}
+        if again.verdict == Verdict.UNPROVEN and same:
+            return
+        record = again
+        if again.verdict not in DEVICE_LOST:
+            record = either(first.record, again, "a second process")
+        self._add(replace(first, record=record))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from vega_image.selftest.case import Case, Trial
@@ -64,9 +64,9 @@ class Suite(Protocol):
 class Work:
     """What one child does: `runs` of each trial, within `repeat_seconds` of its time.
 
-    `judged` or only digests; `plant` a fault. `seconds` is what is left of the budget, 0 for
-    no budget. `memory` limits the child's own data in bytes, 0 for no limit. `record` is a
-    recording to append to.
+    `known` holds digests of answers judged before; `plant` a fault. `seconds` is what is left
+    of the budget, 0 for no budget. `memory` limits the child's own data in bytes, 0 for no
+    limit. `record` is a recording to append to.
     """
 
     suite: str
@@ -75,7 +75,7 @@ class Work:
     groups: tuple[str, ...]
     runs: int = 1
     repeat_seconds: float = 1e9
-    judged: bool = True
+    known: Mapping[str, str] = field(default_factory=dict)
     plant: str = ""
     seconds: float = 0.0
     memory: int = 0

@@ -55,14 +55,14 @@ def serve(work: Work, suite: Suite, device: Device, say: Callable[[Frame], None]
         device,
         runs=work.runs,
         repeat_seconds=work.repeat_seconds,
-        judged=work.judged,
+        known=work.known,
         plant=work.plant,
     )
     trusted: dict[str, bool] = {}
     for trial, group in zip(work.trials, work.groups):  # noqa: B905 - Python 3.10 runs this
         if until is not None and time.monotonic() >= until:
             break
-        if work.judged and group not in trusted:
+        if not work.known and group not in trusted:
             trusted[group] = _check(suite, group, say)
         if not trusted.get(group, True):
             continue

@@ -52,3 +52,20 @@ def test_repeats_stop_when_their_time_is_spent() -> None:
     assert examined("rare", runs=9, repeat_seconds=0.0005).repeatable is None
     assert examined("rare", runs=9, repeat_seconds=0.0015).repeatable is True
     assert examined("rare", runs=9).repeatable is False
+
+
+@pytest.mark.parametrize(("name", "words"), [("real-rare", "y[0]"), ("real-spill", "beside")])
+def test_an_answer_that_is_wrong_once_is_wrong(name: str, words: str) -> None:
+    assert examined(name, runs=2).verdict == Verdict.MATCH
+    found = examined(name, runs=3)
+    assert found.verdict == Verdict.MISMATCH
+    assert found.repeatable is False
+    assert "run 3" in found.detail
+    assert words in found.detail
+
+
+def test_bits_that_were_judged_before_are_not_judged_again() -> None:
+    first = examined("right")
+    again = examined("right", known={first.key: first.digest})
+    assert (again.verdict, again.digest) == (Verdict.UNPROVEN, first.digest)
+    assert examined("wrong", known={"other": "bits"}).verdict == Verdict.MISMATCH
