@@ -63,7 +63,9 @@ def judge(prepared: Asked, outcome: Outcome, /) -> Judgement:
 
 
 def plant(fault: str, prepared: Asked, outputs: Mapping[str, Array], /) -> Mapping[str, Array]:
-    del fault, prepared
+    if fault == "nothing":
+        return outputs
+    del prepared
     return {name: Array(one.shape, one.dtype, b"\x2b\0\0\0") for name, one in outputs.items()}
 
 

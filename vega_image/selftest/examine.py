@@ -55,6 +55,9 @@ class Examiner:
         outcome = ask(self.device, request)
         if self.plant and isinstance(outcome, Computed):
             planted = self.suite.plant(self.plant, prepared, outcome.outputs)
+            if planted == outcome.outputs:
+                # A match here would read as a checker that did not see the fault.
+                return Failed(Verdict.UNPROVEN.value, f"{self.plant} changes nothing here")
             return replace(outcome, outputs=planted)
         return outcome
 

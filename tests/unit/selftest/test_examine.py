@@ -48,6 +48,12 @@ def test_a_planted_fault_is_seen() -> None:
     assert examined("right", plant="off-by-one").verdict == Verdict.MISMATCH
 
 
+def test_a_planted_fault_that_changes_nothing_proves_nothing() -> None:
+    found = examined("right", plant="nothing")
+    assert found.verdict == Verdict.UNPROVEN
+    assert "nothing here" in found.detail
+
+
 def test_repeats_stop_when_their_time_is_spent() -> None:
     assert examined("rare", runs=9, repeat_seconds=0.0005).repeatable is None
     assert examined("rare", runs=9, repeat_seconds=0.0015).repeatable is True
