@@ -90,11 +90,12 @@ def wanted_solvers(text: str) -> frozenset[str]:
         return frozenset(known)
     names = frozenset(text.split(","))
     for name in sorted(names - known):
-        near = sorted(one for one in known if name and name.lower() in one.lower())[:5]
+        found = {one: one.lower().find(name.lower()) for one in known if name}
+        near = sorted((at, one) for one, at in found.items() if at >= 0)[:5]
         raise SelftestError(
             "UNKNOWN_SOLVER",
             f"MIOpen 3.5.1 has no convolution solver {name!r}",
-            hint=f"--solvers {' or '.join(near) or ALL}",
+            hint=f"--solvers {' or '.join(one for _, one in near) or ALL}",
             at=name,
         )
     return names

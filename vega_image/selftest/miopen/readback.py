@@ -133,12 +133,15 @@ def read_back(log: str, find_db: str, *, keys: Sequence[str]) -> ReadBack:
     logged = log_solvers(log, keys)
     records = parse_find_db(find_db)
     items = {item.solver: item for key in keys for item in records.get(key, ())}
+    refusal = _refusal(log)
+    if refusal and not logged:
+        return ReadBack("", refusal, refused=True)
     if not items and records:
         return ReadBack("", f"the find-db names another problem: {next(iter(records))}")
     if len(logged) > 1 or (not logged and len(items) > 1):
         return ReadBack("", f"more than one ran: {' '.join(logged or items)}")
     if not logged and not items:
-        return _nothing(log)
+        return ReadBack("", "neither log nor find-db names a solver")
     name = logged[0] if logged else next(iter(items))
     if items and name not in items:
         return ReadBack("", f"the log says {name}, the find-db {' '.join(items)}")
@@ -148,11 +151,8 @@ def read_back(log: str, find_db: str, *, keys: Sequence[str]) -> ReadBack:
     return ReadBack(name, "", item.algo, item.time_ms, item.workspace)
 
 
-def _nothing(log: str) -> ReadBack:
-    for sign, why in REFUSALS.items():
-        if sign in log:
-            return ReadBack("", why, refused=True)
-    return ReadBack("", "neither log nor find-db names a solver")
+def _refusal(log: str) -> str:
+    return next((why for sign, why in REFUSALS.items() if sign in log), "")
 
 
 def perf_config(text: str, solver: str) -> str:
