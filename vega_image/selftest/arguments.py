@@ -14,6 +14,11 @@ from vega_image.selftest.errors import SelftestError
 
 ISOLATION = ("fork", "spawn")
 ONLY = ("direction", "dtype", "profile")
+CHOSEN = "chosen"
+SOLVERS_HELP = (
+    "chosen: what the library picks; all, or NAME,NAME: force each MIOpen solver in a child "
+    "process and read back which one ran; goes on after what the report's journal holds"
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class Wish:
     image: str
     find_db: str
     target: str
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether solvers are forced."""
+        return self.solvers != CHOSEN
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,7 +104,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--language", default="en")
     add("--suite", default="own", help="own, or an external suite: ggml")
     add("--target", default="", metavar="REF", help="what an external suite judges")
-    add("--solvers", choices=("chosen", "all"), default="chosen")
+    add("--solvers", default=CHOSEN, metavar="WHICH", help=SOLVERS_HELP)
     add("--dry-run", action="store_true", help="print what would run")
     add("--verdict-file", type=Path, metavar="FILE", help="also settle the gate")
     add("--image", default="not available", metavar="DIGEST", help="part of the gate's key")

@@ -63,6 +63,29 @@ def _fits(case: Case, name: str) -> bool:
     return name in words
 
 
+def problems_of(wish: Wish) -> tuple[tuple[Case, str, str], ...]:
+    """Return what a solver sweep is about: convolutions with a direction and a format.
+
+    Cases that are named are swept whatever their level. Raises SelftestError for --profile.
+    """
+    only = dict(item.split("=", 1) for item in wish.only)
+    if "profile" in only:
+        raise SelftestError(
+            "USAGE",
+            "a solver sweep always asks for whole numbers and for real ones",
+            hint="leave --profile out",
+        )
+    tiers = TABLE[wish.level].tiers
+    return tuple(
+        (case, direction, dtype)
+        for case in chosen_cases(wish.cases)
+        if "miopen_key" in case.params and (wish.cases or case.tier in tiers)
+        for dtype in case.dtypes
+        for direction in case.directions
+        if only.get("direction", direction) == direction and only.get("dtype", dtype) == dtype
+    )
+
+
 def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
     """Plan a run. Raises SelftestError where nothing is left to run."""
     level = TABLE[wish.level]
@@ -78,7 +101,7 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
     if wish.budget is not None:
         items.sort(key=lambda item: telling(*item))
     parts = [Part(OWN, tuple(items))] if items else []
-    if not (wish.cases or wish.only or wish.plant or wish.solvers == "all"):
+    if not (wish.cases or wish.only or wish.plant):
         size = endurance.size_of(
             level, source=known.source, memory=known.memory, soak=wish.soak
         )

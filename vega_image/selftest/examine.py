@@ -73,7 +73,7 @@ class Examiner:
         if found:
             return _flawed(base, found)
         if trial.solver and outcome.solver != trial.solver:
-            return _substituted(base, trial.solver)
+            return _not_that(base, trial.solver)
         same = bool(base.digest) and self.known.get(trial.key) == base.digest
         return base if same else self._oracle(base, prepared, outcome)
 
@@ -189,8 +189,10 @@ def _flawed(base: TrialRecord, found: tuple[str, ...]) -> TrialRecord:
     return replace(base, verdict=Verdict.MISMATCH, oracle="hygiene", detail=detail)
 
 
-def _substituted(base: TrialRecord, wanted: str) -> TrialRecord:
-    ran = base.solver or "an unknown one"
-    return replace(
-        base, verdict=Verdict.SUBSTITUTED, detail=f"{wanted} was forced, {ran} ran instead"
-    )
+def _not_that(base: TrialRecord, wanted: str) -> TrialRecord:
+    """Say what a number is worth that the wanted solver is not known to have made."""
+    if not base.solver:
+        text = f"{wanted} was forced; which solver ran cannot be read back"
+        return replace(base, verdict=Verdict.UNPROVEN, detail=text)
+    text = f"{wanted} was forced, {base.solver} ran instead"
+    return replace(base, verdict=Verdict.SUBSTITUTED, detail=text)

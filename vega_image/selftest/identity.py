@@ -23,6 +23,7 @@ from vega_image.selftest.seam import Device
 CARD_FIELDS = {"pci": "pci_id", "subsystem": "subsystem", "vbios": "vbios",
                "unique_id": "unique_id", "arch": "gfx", "cu": "compute_units",
                "slot": "pci_slot"}  # fmt: skip
+CARD = re.compile(r"hip(:[0-9]{1,3})?")
 TABLES = ("conv.jsonl", "linalg.jsonl", "regressions.jsonl", "golden.json", "calibration.json")
 
 
@@ -43,11 +44,21 @@ def know(spec: str) -> Known:
 
     Raises SelftestError: unknown device, no card (7), or a machine that must not compute (7).
     """
-    if re.fullmatch(r"hip(:[0-9]{1,3})?", spec):
+    if CARD.fullmatch(spec):
         return _card(spec)
     preload(spec)
     device = open_device(spec)
     return Known(device.source, device.identity(), lambda: device)
+
+
+def plan_for(spec: str) -> Known:
+    """Return what a dry run needs of a device: nothing is opened, no card need be there.
+
+    Raises SelftestError for an unknown device.
+    """
+    if not CARD.fullmatch(spec):
+        return know(spec)
+    return Known("device", {}, lambda: open_device(spec))
 
 
 def _card(spec: str) -> Known:

@@ -43,6 +43,11 @@ class Alive:
     key: str
 
 
+@dataclass(frozen=True)
+class Died(TrialRecord):
+    """A trial's record that its process did not write: what its end says."""
+
+
 Event = Union[TrialRecord, Checked, Alive]  # noqa: UP007 - evaluated when imported
 Launch = Callable[[Work], Child]
 
@@ -135,7 +140,7 @@ class Isolation:
                     return
                 left = replace(left, seconds=until - self.clock())
         for trial in left.trials:
-            yield TrialRecord(trial.key, Verdict.UNPROVEN, "its process could not be started")
+            yield Died(trial.key, Verdict.UNPROVEN, "its process could not be started")
 
     def _one_child(self, work: Work, watch: _Watch) -> Generator[Event, None, None]:
         child = self.launch(work)
@@ -148,7 +153,7 @@ class Isolation:
             return
         verdict, why = _classify(child, watch)
         if watch.trial:
-            yield TrialRecord(watch.trial, verdict, why)
+            yield Died(watch.trial, verdict, why)
         else:
             yield Checked(watch.group, ok=False)
 

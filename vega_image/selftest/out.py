@@ -86,6 +86,11 @@ def show(text: str) -> None:
     _write(sys.stdout, f"{text}\n")
 
 
+def tell(text: str) -> None:
+    """Write a line that is no result: on standard error, so that pipes stay clean."""
+    _write(sys.stderr, f"{text}\n")
+
+
 def encode_json(value: Json) -> bytes:
     """Write a JSON document."""
     return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"

@@ -20,6 +20,7 @@ from vega_image.selftest import (
     sensors,
     special,
     sweep,
+    sweepwords,
     tables,
 )
 from vega_image.selftest.arguments import Wish
@@ -27,9 +28,16 @@ from vega_image.selftest.devices.replay import begin_recording
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.files import writable_folder, write_all, write_whole
 from vega_image.selftest.finding import Finding, in_order
-from vega_image.selftest.identity import Known, boot_id, key_of, know, suite_version
+from vega_image.selftest.identity import (
+    Known,
+    boot_id,
+    key_of,
+    know,
+    plan_for,
+    suite_version,
+)
 from vega_image.selftest.isolate import Isolation, Launch, Limits
-from vega_image.selftest.journal import Journal
+from vega_image.selftest.journal import Entry, Journal
 from vega_image.selftest.journaling import entry_of
 from vega_image.selftest.levels import TABLE
 from vega_image.selftest.out import Progress, encode_json, show, show_json
@@ -39,7 +47,9 @@ from vega_image.selftest.result import Result
 from vega_image.selftest.runner import Part, Runner, Settings
 from vega_image.selftest.spawn import Child, fork, own_command, spawn
 from vega_image.selftest.suite import OWN, Work, load_suite
+from vega_image.selftest.sweeping import Sweep
 from vega_image.selftest.texts import Texts, load_texts
+from vega_image.selftest.threefold import ORACLES
 from vega_image.selftest.worker import encode_work, work_forked
 
 GGML = "ggml"
@@ -55,7 +65,8 @@ class Session:
     known: Known
     texts: Texts
     suite: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...] = ()
+    steps: tuple[sweep.Step, ...] = ()
 
 
 def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> int:
@@ -88,15 +99,17 @@ def prepare_session(wish: Wish) -> Session:
     if wish.suite == GGML:
         special.ggml_device(wish.device)
         ggml = Known(_ggml_source(wish.device), {}, _no_device)
-        return Session(wish, ggml, texts, suite, ())
+        return Session(wish, ggml, texts, suite)
     if wish.suite != "own":
         text = f"no such suite: {wish.suite}"
         raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
     choosing.chosen_cases(wish.cases)
-    known = know(wish.device)
+    steps = sweepwords.steps_of(wish) if wish.sweeps else ()
+    known = plan_for(wish.device) if wish.dry_run else know(wish.device)
     if wish.plant:
         _check_fault(wish.plant)
-    return Session(wish, known, texts, suite, choosing.parts_of(wish, known))
+    parts = () if wish.sweeps else choosing.parts_of(wish, known)
+    return Session(wish, known, texts, suite, parts, steps)
 
 
 def _ggml_source(spec: str) -> str:
@@ -124,12 +137,17 @@ def _results(
     session: Session, progress_to: Callable[[Texts, int], Progress]
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
-    journal = Journal(wish.report / "journal.jsonl")
+    done = sweepwords.done_before(session.steps, wish, known, session.suite)
+    journal = Journal(wish.report / sweepwords.JOURNAL)
     progress = progress_to(session.texts, _total(session))
     samples: list[sensors.Sample] = []
 
-    def heard(result: Result) -> None:
-        journal.add(entry_of(result, known.source, known.identity, session.suite))
+    def heard(result: Result, line: Entry | None = None) -> None:
+        said = line or entry_of(result, known.source, known.identity, session.suite)
+        journal.add(said)
+        kept(result)
+
+    def kept(result: Result) -> None:
         progress.result(result.trial.key, wrong=result.failing)
 
     def alive(what: str) -> None:
@@ -140,6 +158,11 @@ def _results(
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
     try:
+        if session.steps:
+            with TemporaryDirectory(prefix="vega-sweep-") as folder:
+                setting = sweepwords.setting_of(wish, known, session.suite, Path(folder))
+                swept = Sweep(setting, heard, kept, alive)
+                return swept.run(session.steps, done), ()
         return _run(session, heard, alive), sensors.judge_samples(samples)
     finally:
         progress.end()
@@ -153,34 +176,23 @@ def _run(
     limits = Limits(trial=wish.timeout)
     if wish.suite == GGML:
         return special.run_ggml(Path(wish.target or "/"), wish.device, wish.level, heard)
-    if wish.solvers == "all":
-        with TemporaryDirectory(prefix="vega-sweep-") as folder:
-            return _sweep(session, Path(folder)).run(heard, alive)
     isolation = Isolation(_launcher(session), limits, time.monotonic)
     runner = Runner(isolation, _settings(wish), time.monotonic, heard, alive)
     return runner.run(session.parts)
 
 
 def _total(session: Session) -> int:
-    if session.wish.solvers == "all" and session.parts:
-        return len(_sweep(session, Path("sweep")).steps())
-    return sum(len(part.items) for part in session.parts)
-
-
-def _sweep(session: Session, folder: Path) -> special.Sweep:
-    items = tuple(item for part in session.parts for item in part.items)
-    limits = Limits(trial=session.wish.timeout)
-    return special.Sweep(items, session.wish.device, limits, folder)
+    planned = sum(len(part.items) for part in session.parts)
+    return planned + len(session.steps) * len(ORACLES)
 
 
 def _dry_run(session: Session) -> int:
-    if session.wish.solvers == "all":
-        steps = (step for _, step in _sweep(session, Path("sweep")).steps())
-        lines = sweep.dry_run(steps)
-    else:
-        lines = tuple(trial.key for part in session.parts for _, trial in part.items)
-    for line in lines:
-        show(line)
+    if session.steps:
+        sweepwords.dry_run(session.steps, session.wish)
+        return 0
+    for part in session.parts:
+        for _, trial in part.items:
+            show(trial.key)
     return 0
 
 

@@ -66,7 +66,8 @@ class Work:
 
     `known` holds digests of answers judged before; `plant` a fault. `seconds` is what is left
     of the budget, 0 for no budget. `memory` limits the child's own data in bytes, 0 for no
-    limit. `record` is a recording to append to.
+    limit. `record` is a recording to append to. `user_db` is where MIOpen writes its finds,
+    if a solver is forced.
     """
 
     suite: str
@@ -80,6 +81,7 @@ class Work:
     seconds: float = 0.0
     memory: int = 0
     record: str = ""
+    user_db: str = ""
 
 
 def load_suite(name: str) -> Suite:

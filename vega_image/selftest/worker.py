@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vega_image.selftest.case import Trial
+from vega_image.selftest.devices.readingback import ReadingBack
 from vega_image.selftest.devices.replay import Recorder
 from vega_image.selftest.examine import Examiner
 from vega_image.selftest.record import Frame, encode_frame
@@ -103,6 +104,8 @@ def work_spawned(open_device: Callable[[str], Device]) -> int:
 
 
 def _recording(work: Work, device: Device) -> Device:
+    if work.user_db:
+        device = ReadingBack(device, Path(work.user_db))
     return Recorder(device, Path(work.record)) if work.record else device
 
 

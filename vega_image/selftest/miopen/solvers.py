@@ -40,12 +40,16 @@ def solvers() -> tuple[Solver, ...]:
     return parse(data.read_text(encoding="utf-8"))
 
 
-def candidates(direction: str) -> tuple[Solver, ...]:
-    """Return those that may apply to a direction on gfx906; MIOpen has the last word."""
+def candidates(direction: str, *, named: frozenset[str] | None = None) -> tuple[Solver, ...]:
+    """Return those that may apply to a direction on gfx906; MIOpen has the last word.
+
+    `named` keeps only solvers of these names.
+    """
     return tuple(
         solver
         for solver in solvers()
         if direction in solver.directions
         and solver.applicable != "no"
         and not solver.switch.endswith("=1")
+        and (named is None or solver.name in named)
     )
