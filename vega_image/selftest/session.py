@@ -31,7 +31,7 @@ from vega_image.selftest.identity import Known, boot_id, key_of, know, suite_ver
 from vega_image.selftest.isolate import Isolation, Launch, Limits
 from vega_image.selftest.journal import Journal
 from vega_image.selftest.journaling import entry_of
-from vega_image.selftest.levels import TABLE
+from vega_image.selftest.levels import TABLE, rehearsed
 from vega_image.selftest.out import Progress, encode_json, show, show_json
 from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
@@ -157,7 +157,7 @@ def _run(
         with TemporaryDirectory(prefix="vega-sweep-") as folder:
             return _sweep(session, Path(folder)).run(heard, alive)
     isolation = Isolation(_launcher(session), limits, time.monotonic)
-    runner = Runner(isolation, _settings(wish), time.monotonic, heard, alive)
+    runner = Runner(isolation, _settings(session), time.monotonic, heard, alive)
     return runner.run(session.parts)
 
 
@@ -184,8 +184,9 @@ def _dry_run(session: Session) -> int:
     return 0
 
 
-def _settings(wish: Wish) -> Settings:
-    level = TABLE[wish.level]
+def _settings(session: Session) -> Settings:
+    wish = session.wish
+    level = rehearsed(TABLE[wish.level], session.known.source)
     until = None if wish.budget is None else time.monotonic() + wish.budget
     return Settings(
         device=wish.device,
@@ -224,6 +225,7 @@ def _run_facts(
         "budget": "" if wish.budget is None else f"{wish.budget:g}",
         "cases": ", ".join((*wish.cases, *wish.only)),
         "device": wish.device if wish.device.startswith("python:") else "",
+        "rehearsal": _rehearsal(session),
     }
 
     def run(seconds: float) -> Run:
@@ -242,6 +244,12 @@ def _run_facts(
         )
 
     return run
+
+
+def _rehearsal(session: Session) -> str:
+    level = TABLE[session.wish.level]
+    short = rehearsed(level, session.known.source)
+    return "" if short == level else f"{short.runs}/{level.runs}"
 
 
 def versions() -> Mapping[str, str]:

@@ -103,7 +103,8 @@ def work_spawned(open_device: Callable[[str], Device]) -> int:
 
 
 def _recording(work: Work, device: Device) -> Device:
-    return Recorder(device, Path(work.record)) if work.record else device
+    # A second process repeats: only first answers are recorded.
+    return Recorder(device, Path(work.record)) if work.record and work.judged else device
 
 
 def encode_work(work: Work) -> bytes:
