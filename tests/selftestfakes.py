@@ -197,6 +197,31 @@ class Device:
         os._exit(0)
 
 
+class Dying(Device):
+    """Says that it is a card, and takes every process with it."""
+
+    source = "device"
+
+    def run(self, request: Request) -> Outcome:
+        del request
+        return self._segv()
+
+
+def make_dying() -> Device:
+    return Dying()
+
+
+def make_boastful() -> object:
+    """The processor, saying that it is a card of a fitting kind."""
+    from dataclasses import replace
+
+    from vega_image.selftest.devices.cpu import open_cpu
+
+    facts = {"pci": "1002:66af", "subsystem": "1002:081e", "vbios": "113-D3600200-106",
+             "unique_id": "0123456789abcdef", "driver": "6.7.0"}  # fmt: skip
+    return replace(open_cpu(), source="device", facts=facts)
+
+
 def make() -> Device:
     return Device()
 

@@ -6,6 +6,7 @@ import math
 import os
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,13 +105,22 @@ def test_the_recording_of_a_run_is_read_whole_or_not_at_all(tmp_path: Path) -> N
     replay(tmp_path)
     path = tmp_path / "recording"
     whole = path.read_bytes()
-    for damaged in (whole[:-1], whole[40:], b"", b"{}\n", whole.replace(b"eN", b"eM", 1)):
+    for damaged in (whole[:-1], whole[40:], b"", b"{}\n", whole.replace(b"eAE", b"eBE", 1)):
         path.write_bytes(damaged)
         with pytest.raises(SelftestError) as caught:
             open_device(f"replay:{path}")
         assert caught.value.exit_code == 4
     with pytest.raises(SelftestError):
         open_device(f"replay:{tmp_path / 'absent'}")
+
+
+def test_only_first_answers_are_recorded(tmp_path: Path) -> None:
+    """Repeats are compared with the first; keeping all of r4's would fill a disk."""
+    begin_recording(tmp_path / "recording", {})
+    made = Recorder(open_device("cpu"), tmp_path / "recording")
+    for scratch in ("nan", "dirt", "nan"):
+        made.run(replace(COPY, scratch=scratch))
+    assert len((tmp_path / "recording").read_bytes().splitlines()) == 2
 
 
 @pytest.mark.parametrize("spec", ["gpu", "hip:x", "cpu:1", "", "replay:", "python:os"])

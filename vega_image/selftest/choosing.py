@@ -103,7 +103,7 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
     parts = [Part(OWN, tuple(items))] if items else []
     if not (wish.cases or wish.only or wish.plant):
         size = endurance.size_of(
-            level, source=known.source, memory=known.memory, soak=wish.soak
+            level, source=known.asked_as, memory=known.memory, soak=wish.soak
         )
         long = endurance.cases_of(size)
         parts += [Part(endurance.NAME, long)] if long else []

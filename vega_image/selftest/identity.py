@@ -24,12 +24,18 @@ CARD_FIELDS = {"pci": "pci_id", "subsystem": "subsystem", "vbios": "vbios",
                "unique_id": "unique_id", "arch": "gfx", "cu": "compute_units",
                "slot": "pci_slot"}  # fmt: skip
 CARD = re.compile(r"hip(:[0-9]{1,3})?")
+FOREIGN = "python:"
 TABLES = ("conv.jsonl", "linalg.jsonl", "regressions.jsonl", "golden.json", "calibration.json")
 
 
 @dataclass(frozen=True)
 class Known:
-    """A device as the parent knows it. `open` is for the child; `memory` is the card's."""
+    """A device as the parent knows it. `open` is for the child; `memory` is the card's.
+
+    `foreign` is code from outside the suite. Whatever it says of itself, it runs on the
+    processor as far as anybody can prove, so its `source` is never `device`; `claims` is what
+    it says, and decides how much is asked of it.
+    """
 
     source: str
     identity: Mapping[str, object]
@@ -37,6 +43,13 @@ class Known:
     findings: tuple[Finding, ...] = ()
     memory: int = 0
     folder: str = ""
+    claims: str = ""
+    foreign: bool = False
+
+    @property
+    def asked_as(self) -> str:
+        """The source whose amount of work this device gets."""
+        return self.claims or self.source
 
 
 def know(spec: str) -> Known:
@@ -48,7 +61,11 @@ def know(spec: str) -> Known:
         return _card(spec)
     preload(spec)
     device = open_device(spec)
-    return Known(device.source, device.identity(), lambda: device)
+    if not spec.startswith(FOREIGN):
+        return Known(device.source, device.identity(), lambda: device)
+    source = "replay" if device.source == "replay" else "cpu"
+    identity = dict(device.identity())
+    return Known(source, identity, lambda: device, claims=device.source, foreign=True)
 
 
 def plan_for(spec: str) -> Known:

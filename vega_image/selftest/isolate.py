@@ -48,7 +48,15 @@ class Died(TrialRecord):
     """A trial's record that its process did not write: what its end says."""
 
 
-Event = Union[TrialRecord, Checked, Alive]  # noqa: UP007 - evaluated when imported
+@dataclass(frozen=True)
+class Left:
+    """A child that did not end well is gone; `held`: the driver still lists it."""
+
+    pid: int
+    held: bool
+
+
+Event = Union[TrialRecord, Checked, Alive, Left]  # noqa: UP007 - evaluated when imported
 Launch = Callable[[Work], Child]
 
 
@@ -111,11 +119,15 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Isolation:
-    """Starts children for work and classifies how they end. Times come from `clock`."""
+    """Starts children for work and classifies how they end. Times come from `clock`.
+
+    `released` waits until the driver has let a dead child go, and says whether it did.
+    """
 
     launch: Launch
     limits: Limits
     clock: Callable[[], float]
+    released: Callable[[int], bool] = lambda _: True
 
     def run(self, work: Work) -> Generator[Event, None, None]:
         """Yield an event for everything that happens; goes on after the last marker.
@@ -148,14 +160,16 @@ class Isolation:
             yield from self._listen(child, watch)
         finally:
             child.stop(self.limits.grace)
-        if watch.ended or watch.idle:
-            # Idle: it ended itself after a crash it reported, or before it did anything.
+        if watch.ended:
             return
-        verdict, why = _classify(child, watch)
-        if watch.trial:
-            yield Died(watch.trial, verdict, why)
-        else:
-            yield Checked(watch.group, ok=False)
+        # Idle: it ended itself after a crash it reported, or before it did anything.
+        if not watch.idle:
+            verdict, why = _classify(child, watch)
+            if watch.trial:
+                yield Died(watch.trial, verdict, why)
+            else:
+                yield Checked(watch.group, ok=False)
+        yield Left(child.pid, held=not self.released(child.pid))
 
     def _listen(self, child: Child, watch: _Watch) -> Iterator[Event]:
         lines = Lines()
@@ -209,7 +223,7 @@ def _settled(work: Work, event: Event) -> set[str]:
     """Name the trials that need no further try after an event."""
     if isinstance(event, TrialRecord):
         return {event.key}
-    if isinstance(event, Alive) or event.ok:
+    if isinstance(event, (Alive, Left)) or event.ok:
         return set()
     group = event.group
     pairs = zip(work.trials, work.groups)  # noqa: B905 - Python 3.10 runs this

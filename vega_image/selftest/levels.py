@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vega_image.selftest.case import LEVELS, Case, Trial
 
@@ -38,6 +38,24 @@ TABLE = {
         "r4", LEVELS[:4], runs=100, nth=1, repeat=10.0, soak=3600.0, passes=1000, fade=60.0
     ),
 }
+
+
+def rehearsed(level: Level, source: str) -> Level:
+    """Return what a level asks of a source: all of it of a card, a rehearsal of others.
+
+    Repeats find what a card does now and then. A processor is the reference and a recording
+    always says the same, so that both repeat only as often as at first boot: enough to show
+    that repeating works, and the report says so.
+    """
+    if source == "device":
+        return level
+    first = TABLE["r2"]
+    return replace(
+        level,
+        runs=min(level.runs, first.runs),
+        nth=max(level.nth, first.nth) if level.runs > first.runs else level.nth,
+        repeat=min(level.repeat, first.repeat),
+    )
 
 
 def telling(case: Case, trial: Trial) -> int:

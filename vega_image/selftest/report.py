@@ -13,7 +13,7 @@ from vega_image.selftest.texts import Texts
 from vega_image.selftest.verdict import Verdict
 
 SCHEMA = "vega-selftest-report/1"
-WORDS = {0: "pass", 8: "fail", 9: "unproven"}
+WORDS = {0: "pass", 7: "fail", 8: "fail", 9: "unproven"}
 EDGES = (0.0, 0.001, 0.01, 0.1, 0.5, 1.0)
 """Upper ends of the histogram's bins; one more bin holds what is above the bound."""
 ACTIONS = {
@@ -71,8 +71,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """Return 0, 8 or 9."""
-        return exit_code(self.results)
+        """Return 0, 7 (the card answers no more until the host resets it), 8 or 9."""
+        return 7 if "reset" in self.run.flags else exit_code(self.results)
 
     @property
     def verdict(self) -> str:

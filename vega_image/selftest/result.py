@@ -13,6 +13,8 @@ from vega_image.selftest.record import TrialRecord
 from vega_image.selftest.suite import group_of
 from vega_image.selftest.verdict import Verdict
 
+FACT = "fact"
+"""The kind of results that tell of the machine and decide nothing."""
 GOOD = frozenset({Verdict.MATCH, Verdict.DEGRADED})
 Number = Union[float, None]  # noqa: UP007 - evaluated when imported
 
@@ -37,8 +39,8 @@ class Result:
 
     @property
     def required(self) -> bool:
-        """Whether the level cannot pass without it; another suite's word never counts."""
-        if self.verdict == Verdict.UPSTREAM_OK:
+        """Whether the level rests on it; facts and another suite's word never count."""
+        if self.verdict == Verdict.UPSTREAM_OK or self.case.kind == FACT:
             return False
         return not (self.case.unsupported_allowed and self.verdict == Verdict.UNSUPPORTED)
 
@@ -76,8 +78,11 @@ def exit_code(results: Sequence[Result]) -> int:
 
 
 def counts(results: Iterable[Result]) -> Mapping[str, int]:
-    """Count by verdict, in the order of the words; words that did not occur are left out."""
-    found = [item.verdict for item in results]
+    """Count trials by verdict, in the order of the words, leaving out those that did not occur.
+
+    Facts of the machine are no trials.
+    """
+    found = [item.verdict for item in results if item.case.kind != FACT]
     return {word.value: found.count(word) for word in Verdict if word in found}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.examine import either
-from vega_image.selftest.isolate import Alive, Checked, Event, Isolation
+from vega_image.selftest.isolate import Alive, Checked, Event, Isolation, Left
 from vega_image.selftest.record import TrialRecord
 from vega_image.selftest.result import Result
 from vega_image.selftest.suite import Work, group_of
@@ -60,6 +60,7 @@ class Runner:
     results: dict[str, Result] = field(default_factory=dict)
     failed_checks: set[str] = field(default_factory=set)
     row: int = 0
+    lost: str = ""
     dead: str = ""
     canary: tuple[str, Item] | None = None
 
@@ -94,6 +95,8 @@ class Runner:
                 self._keep(suite, items[event.key], event)
             elif isinstance(event, Checked):
                 self.failed_checks |= set() if event.ok else {event.group}
+            elif isinstance(event, Left):
+                self._look_after(event)
             else:
                 self.alive(event.key)
             if self.dead:
@@ -128,10 +131,19 @@ class Runner:
             self.row = 0
             return
         self.row += 1
+        self.lost = record.key
         if self.row >= FAILURES_IN_A_ROW:
             self.dead = f"{self.row} trials in a row got no answer, last {record.key}"
+
+    def _look_after(self, left: Left) -> None:
+        """See whether the device lives, once nothing is left of a child that crashed."""
+        lost, self.lost = self.lost, ""
+        if not lost:
+            return
+        if left.held:
+            self.dead = f"process {left.pid} died in {lost} and the driver does not let it go"
         elif self.canary is not None and not self._canary_lives(*self.canary):
-            self.dead = f"it computes nothing right any more since {record.key}"
+            self.dead = f"it computes nothing right any more since {lost}"
 
     def _canary_lives(self, suite: str, item: Item) -> bool:
         # After a crash the device may be lost: something that was right must be right again.

@@ -30,6 +30,7 @@ class Request:
 
     `key` is the trial's; `wanted` names the outputs to bring back. `scratch` says what fills
     the memory that outputs and workspaces are taken from: `nan`, or `dirt` (anything else).
+    `room` is how many bytes each output takes, where that is known: what to fence.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Request:
     dtype: str = "fp32"
     wanted: tuple[str, ...] = ("y",)
     scratch: str = "nan"
+    room: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from vega_image.selftest import (
     gate,
     report_html,
     report_junit,
+    reset,
     sensors,
     special,
     sweep,
@@ -28,6 +29,7 @@ from vega_image.selftest.devices.replay import begin_recording
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.files import writable_folder, write_all, write_whole
 from vega_image.selftest.finding import Finding, in_order
+from vega_image.selftest.host import read_machine
 from vega_image.selftest.identity import (
     Known,
     boot_id,
@@ -39,8 +41,9 @@ from vega_image.selftest.identity import (
 from vega_image.selftest.isolate import Isolation, Launch, Limits
 from vega_image.selftest.journal import Entry, Journal
 from vega_image.selftest.journaling import entry_of
-from vega_image.selftest.levels import TABLE
-from vega_image.selftest.out import Progress, encode_json, show, show_json
+from vega_image.selftest.levels import TABLE, rehearsed
+from vega_image.selftest.machine import machine_results
+from vega_image.selftest.out import Progress, complain, encode_json, show, show_json
 from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
 from vega_image.selftest.result import Result
@@ -55,6 +58,8 @@ from vega_image.selftest.worker import encode_work, work_forked
 GGML = "ggml"
 HEADROOM = 3.0
 LONGEST = 4 * 3600.0
+RELEASE_SECONDS = 30.0
+ROOT = Sysroot(Path("/"))
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Session:
 
 
 def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> int:
-    """Run, report, settle the gate; return the exit code 0, 8 or 9.
+    """Run, report, settle the gate; return the exit code 0, 7 (needs a reset), 8 or 9.
 
     Raises SelftestError for whatever stops it before a verdict; then no report is written.
     """
@@ -81,11 +86,11 @@ def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> i
     begun = _begin_gate(session)
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, heat = _results(session, progress_to)
+        results, found = _results(session, progress_to)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
         raise
-    run = _run_facts(session, started.isoformat(timespec="seconds"), heat)
+    run = _run_facts(session, started.isoformat(timespec="seconds"), found)
     report = Report(run(time.monotonic() - clock), results)
     deliver(report, wish, session.texts)
     _finish_gate(session, begun, report.exit_code)
@@ -153,32 +158,52 @@ def _results(
     def alive(what: str) -> None:
         progress.alive(what)
         if known.source == "device" and what.startswith("soak"):
-            samples.append(sensors.sample(Sysroot(Path("/")), known.folder))
+            samples.append(sensors.sample(ROOT, known.folder))
 
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
+    facts = machine_results(known)
     try:
+        for result in facts:
+            heard(result)
         if session.steps:
             with TemporaryDirectory(prefix="vega-sweep-") as folder:
                 setting = sweepwords.setting_of(wish, known, session.suite, Path(folder))
                 swept = Sweep(setting, heard, kept, alive)
-                return swept.run(session.steps, done), ()
-        return _run(session, heard, alive), sensors.judge_samples(samples)
+                return (*facts, *swept.run(session.steps, done)), ()
+        results, dead = _run(session, heard, alive)
+        lost = _lost(session, dead) if dead else ()
+        return (*facts, *results), (*lost, *sensors.judge_samples(samples))
     finally:
         progress.end()
         journal.close()
 
 
+def _lost(session: Session, dead: str) -> tuple[Finding, ...]:
+    known = session.known
+    if known.asked_as != "device":
+        return ()
+    slot = str(known.identity.get("slot", ""))
+    inside = read_machine(ROOT).container
+    return (reset.ladder(dead, device=session.wish.device, slot=slot, container=inside),)
+
+
 def _run(
     session: Session, heard: Callable[[Result], None], alive: Callable[[str], None]
-) -> tuple[Result, ...]:
+) -> tuple[tuple[Result, ...], str]:
+    """Return the results, and why the device was given up, if it was."""
     wish = session.wish
     limits = Limits(trial=wish.timeout)
     if wish.suite == GGML:
-        return special.run_ggml(Path(wish.target or "/"), wish.device, wish.level, heard)
-    isolation = Isolation(_launcher(session), limits, time.monotonic)
-    runner = Runner(isolation, _settings(wish), time.monotonic, heard, alive)
-    return runner.run(session.parts)
+        root = Path(wish.target or "/")
+        return special.run_ggml(root, wish.device, wish.level, heard), ""
+    isolation = Isolation(_launcher(session), limits, time.monotonic, _released)
+    runner = Runner(isolation, _settings(session), time.monotonic, heard, alive)
+    return runner.run(session.parts), runner.dead
+
+
+def _released(pid: int) -> bool:
+    return reset.released(ROOT, pid, RELEASE_SECONDS)
 
 
 def _total(session: Session) -> int:
@@ -196,8 +221,9 @@ def _dry_run(session: Session) -> int:
     return 0
 
 
-def _settings(wish: Wish) -> Settings:
-    level = TABLE[wish.level]
+def _settings(session: Session) -> Settings:
+    wish = session.wish
+    level = rehearsed(TABLE[wish.level], session.known.asked_as)
     until = None if wish.budget is None else time.monotonic() + wish.budget
     return Settings(
         device=wish.device,
@@ -228,14 +254,16 @@ def _launcher(session: Session) -> Launch:
 
 
 def _run_facts(
-    session: Session, started: str, heat: tuple[Finding, ...]
+    session: Session, started: str, found: tuple[Finding, ...]
 ) -> Callable[[float], Run]:
     wish, known = session.wish, session.known
     flags = {
         "planted": wish.plant,
         "budget": "" if wish.budget is None else f"{wish.budget:g}",
         "cases": ", ".join((*wish.cases, *wish.only)),
-        "device": wish.device if wish.device.startswith("python:") else "",
+        "device": wish.device if known.foreign else "",
+        "reset": next((item.action for item in found if item.code == reset.CODE), ""),
+        "rehearsal": _rehearsal(session),
     }
 
     def run(seconds: float) -> Run:
@@ -250,10 +278,16 @@ def _run_facts(
             digests={"image": wish.image, "find-db": wish.find_db},
             versions=versions(),
             flags={name: value for name, value in flags.items() if value},
-            findings=in_order([*known.findings, *heat]),
+            findings=in_order([*known.findings, *found]),
         )
 
     return run
+
+
+def _rehearsal(session: Session) -> str:
+    level = TABLE[session.wish.level]
+    short = rehearsed(level, session.known.asked_as)
+    return "" if short == level else f"{short.runs}/{level.runs}"
 
 
 def versions() -> Mapping[str, str]:
@@ -269,6 +303,7 @@ def versions() -> Mapping[str, str]:
 
 def deliver(report: Report, wish: Wish, texts: Texts) -> None:
     """Write the three reports and say the verdict."""
+    _complain_of(report)
     files = {
         "report.json": encode_json(to_json(report, texts)),
         "report.xml": report_junit.junit(report),
@@ -284,6 +319,14 @@ def deliver(report: Report, wish: Wish, texts: Texts) -> None:
     show(str(wish.report / "report.html"))
 
 
+def _complain_of(report: Report) -> None:
+    for finding in report.run.findings:
+        if finding.code == reset.CODE:
+            text = f"{finding.title}: {finding.detail}"
+            error = SelftestError(finding.code, text, exit_code=7, hint=finding.action)
+            complain(error, as_json=False)
+
+
 def _begin_gate(session: Session) -> gate.Record | None:
     wish, known = session.wish, session.known
     if wish.verdict_file is None:
@@ -291,7 +334,9 @@ def _begin_gate(session: Session) -> gate.Record | None:
     key = key_of(known, image=wish.image, profile=wish.find_db, suite=session.suite)
     now = time.time()
     span = (now, now + (LONGEST if wish.budget is None else wish.budget * HEADROOM))
-    begun = gate.begin(key, wish.level, source=known.source, boot=boot_id(), span=span)
+    # Code from outside the suite is nobody's proof, whoever may accept other sources.
+    source = "foreign" if known.foreign else known.source
+    begun = gate.begin(key, wish.level, source=source, boot=boot_id(), span=span)
     _write_gate(wish.verdict_file, begun)
     return begun
 

@@ -106,7 +106,8 @@ def work_spawned(open_device: Callable[[str], Device]) -> int:
 def _recording(work: Work, device: Device) -> Device:
     if work.user_db:
         device = ReadingBack(device, Path(work.user_db))
-    return Recorder(device, Path(work.record)) if work.record else device
+    # A second process repeats: only first answers are recorded.
+    return Recorder(device, Path(work.record)) if work.record and not work.known else device
 
 
 def encode_work(work: Work) -> bytes:

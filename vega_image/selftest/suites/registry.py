@@ -10,8 +10,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.judgement import Judgement
+from vega_image.selftest.seam import DTYPE_BYTES
 from vega_image.selftest.suites.judge import judge
 from vega_image.selftest.suites.plan import trials
 from vega_image.selftest.suites.plant import FAULTS, plant
@@ -35,7 +39,15 @@ def prepare(trial: Trial, case: Case | None = None) -> Prepared:
 
     Raises UnknownCaseError for a case that is none.
     """
-    found = case if case is not None else find_case(trial.case)
+    made = _prepare(trial, case if case is not None else find_case(trial.case))
+    room = {
+        name: math.prod(shape) * DTYPE_BYTES[dtype]
+        for name, (shape, dtype) in made.oracle.expects.items()
+    }
+    return replace(made, request=replace(made.request, room=room))
+
+
+def _prepare(trial: Trial, found: Case) -> Prepared:
     if found.kind == "op":
         from vega_image.selftest.suites.ops.prepare import prepare_op  # noqa: PLC0415 - numpy
 
