@@ -72,10 +72,11 @@ def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> i
     if wish.dry_run:
         return _dry_run(session)
     writable_folder(wish.report)
+    journal = Journal(wish.report / "journal.jsonl")
     begun = _begin_gate(session)
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, found = _results(session, progress_to)
+        results, found = _results(session, journal, progress_to)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
         raise
@@ -126,10 +127,9 @@ def _check_fault(name: str) -> None:
 
 
 def _results(
-    session: Session, progress_to: Callable[[Texts, int], Progress]
+    session: Session, journal: Journal, progress_to: Callable[[Texts, int], Progress]
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
-    journal = Journal(wish.report / "journal.jsonl")
     progress = progress_to(session.texts, _total(session))
     samples: list[sensors.Sample] = []
 

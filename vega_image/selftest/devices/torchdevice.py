@@ -25,6 +25,7 @@ LEAST_SCRATCH = 1 << 20
 WORN = 0xFF
 """Put over every result that was brought back: NaN in all floats, so that no later trial
 finds a right answer lying in memory."""
+NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 REFUSALS = (
     "not implemented",
     "not supported",
@@ -57,7 +58,7 @@ class TorchDevice:
         try:
             return self._run(request)
         except (MemoryError, self.torch.OutOfMemoryError) as error:
-            return Failed(Verdict.CRASHED.value, f"out of memory: {error}")
+            return Failed(Verdict.CRASHED.value, f"memory limit, or out of memory: {error}")
         except Exception as error:  # noqa: BLE001 - whatever a library raises is its failure
             return _failure(error)
 
@@ -182,6 +183,8 @@ def _inside(torch: Any, buffer: Any, array: Array) -> Any:
 
 def _failure(error: Exception) -> Failed:
     text = f"{type(error).__name__}: {error}"
+    if any(words in str(error) for words in NO_MEMORY):
+        return Failed(Verdict.CRASHED.value, f"memory limit, or out of memory: {text[:1000]}")
     refused = isinstance(error, (NotImplementedError, UnknownProgramError)) or any(
         word in str(error).lower() for word in REFUSALS
     )
