@@ -62,7 +62,7 @@ class Examiner:
             verdict=Verdict.UNPROVEN,
             seconds=outcome.seconds,
             solver=outcome.solver,
-            digest=hygiene.digest(outcome.outputs),
+            digest=hygiene.digest(outcome.outputs, but=prepared.request.measured),
         )
         found = hygiene.flaws(
             prepared.request,
@@ -100,7 +100,8 @@ class Examiner:
             again = self._ask(prepared, replace(prepared.request, scratch=scratch))
             if isinstance(again, Failed):
                 return replace(_failed_key(first.key, again), digest=first.digest)
-            if hygiene.digest(again.outputs) != first.digest:
+            seen = hygiene.digest(again.outputs, but=prepared.request.measured)
+            if seen != first.digest:
                 text = f"run {run + 1} (memory filled with {scratch}) is not bit-equal to run 1"
                 return unrepeatable(first, text)
         return replace(first, repeatable=True) if run else first

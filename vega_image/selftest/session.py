@@ -18,7 +18,6 @@ from vega_image.selftest import (
     report_html,
     report_junit,
     reset,
-    sensors,
     special,
     sweep,
     tables,
@@ -40,6 +39,7 @@ from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
 from vega_image.selftest.result import Result
 from vega_image.selftest.runner import Part, Runner, Settings
+from vega_image.selftest.seen import Seen
 from vega_image.selftest.spawn import Child, fork, own_command, spawn
 from vega_image.selftest.suite import OWN, Work, load_suite
 from vega_image.selftest.texts import Texts, load_texts
@@ -131,16 +131,16 @@ def _results(
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
     progress = progress_to(session.texts, _total(session))
-    samples: list[sensors.Sample] = []
+    seen = Seen(known)
 
     def heard(result: Result) -> None:
+        result = seen.graded(result)
         journal.add(entry_of(result, known.source, known.identity, session.suite))
         progress.result(result.trial.key, wrong=result.failing)
 
     def alive(what: str) -> None:
         progress.alive(what)
-        if known.source == "device" and what.startswith("soak"):
-            samples.append(sensors.sample(ROOT, known.folder))
+        seen.look(what)
 
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
@@ -150,7 +150,8 @@ def _results(
             heard(result)
         results, dead = _run(session, heard, alive)
         lost = _lost(session, dead) if dead else ()
-        return (*facts, *results), (*lost, *sensors.judge_samples(samples))
+        settled = tuple(seen.graded(result) for result in results)
+        return (*facts, *settled), (*lost, *seen.findings())
     finally:
         progress.end()
         journal.close()

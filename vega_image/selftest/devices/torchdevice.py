@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vega_image.selftest.devices import neighbours
-from vega_image.selftest.devices.endurance import PREFIX
+from vega_image.selftest.devices import endurance, neighbours, speed
 from vega_image.selftest.devices.fence import GUARD, GUARD_BYTES, fenced
 from vega_image.selftest.devices.programs import UnknownProgramError
 from vega_image.selftest.devices.tensors import TORCH, to_array
@@ -90,7 +89,7 @@ class TorchDevice:
             )
             results, seconds = self._timed(request, tensors)
             return results, seconds, neighbours.overrun(fence, results, self._is_guard)
-        if request.program.startswith(PREFIX):
+        if request.program.startswith((endurance.PREFIX, speed.PREFIX)):
             # A long test makes too many results to keep them all; it counts for itself.
             return *self._timed(request, tensors), ()
         with fenced(self.torch, _pattern(request)) as overrun:
