@@ -91,7 +91,7 @@ def moved_at_least(request: Request) -> float:
     A convolution may skip inputs by its stride, but writes every output; what fits the cache
     need not have arrived in memory yet.
     """
-    if not request.program in {"conv", "copy", COPY_PROGRAM}:
+    if request.program not in {"conv", "copy", COPY_PROGRAM}:
         return 0.0
     moved = sum(request.room.get(name, 0) for name in request.wanted)
     if request.program != "conv":

@@ -111,7 +111,7 @@ class TorchDevice:
         for name, buffer in buffers.items():
             if not self._intact(buffer, len(request.inputs[name].data)):
                 yield f"memory around input {name} was overwritten"
-            if self._bytes(tensors[name]) != request.inputs[name].data:
+            if bytes(self._bytes(tensors[name])) != request.inputs[name].data:
                 yield f"input {name} is not what it was before the computation"
 
     def _wear(self, results: Mapping[str, Any]) -> None:
