@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +28,7 @@ from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.files import writable_folder, write_all, write_whole
 from vega_image.selftest.finding import Finding, in_order
 from vega_image.selftest.host import read_machine
-from vega_image.selftest.identity import Known, boot_id, key_of, know, suite_version
+from vega_image.selftest.identity import Known, boot_id, card_here, key_of, know, suite_version
 from vega_image.selftest.isolate import Isolation, Launch, Limits
 from vega_image.selftest.journal import Journal
 from vega_image.selftest.journaling import entry_of
@@ -93,8 +93,7 @@ def prepare_session(wish: Wish) -> Session:
     suite = suite_version(tables.SUITE_VERSION)
     if wish.suite == GGML:
         special.ggml_device(wish.device)
-        ggml = Known(_ggml_source(wish.device), {}, _no_device)
-        return Session(wish, ggml, texts, suite, ())
+        return Session(wish, _ggml_known(wish.device), texts, suite, ())
     if wish.suite != "own":
         text = f"no such suite: {wish.suite}"
         raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
@@ -105,9 +104,11 @@ def prepare_session(wish: Wish) -> Session:
     return Session(wish, known, texts, suite, choosing.parts_of(wish, known))
 
 
-def _ggml_source(spec: str) -> str:
+def _ggml_known(spec: str) -> Known:
     # Vulkan may be Mesa's software renderer, so it is never taken for a card.
-    return "device" if spec.startswith("hip") else "cpu"
+    if spec.startswith("hip"):
+        return replace(card_here(spec), open=_no_device)
+    return Known("cpu", {}, _no_device)
 
 
 def _no_device() -> NoReturn:
