@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from tests import selftestfakes as fakes
 from tests.contract.test_selftest_isolation import STARTS
 from vega_image.selftest.errors import Interrupted
 from vega_image.selftest.isolate import Isolation, Limits
-from vega_image.selftest.main import _terminated
+from vega_image.selftest.main import stop_on_signals
 from vega_image.selftest.runner import Part, Runner, Settings
 from vega_image.selftest.spawn import Child
 from vega_image.selftest.suite import Work
@@ -27,7 +26,7 @@ def main(folder: str, isolation: str) -> int:
         (Path(folder) / "new").rename(Path(folder) / "pid")
 
     pids: list[int] = []
-    signal.signal(signal.SIGTERM, _terminated)
+    stop_on_signals()
     isolated = Isolation(start, Limits(60.0, 30.0, 30.0, 0.5), time.monotonic)
     settings = Settings(device=f"python:{fakes.NAME}:make")
     runner = Runner(isolated, settings, time.monotonic, lambda _: None, alive)

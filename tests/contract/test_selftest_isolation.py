@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -89,17 +92,18 @@ def test_each_way_to_die_is_named_and_the_rest_goes_on(
     assert found["before"].verdict == found["after"].verdict == Verdict.MATCH
 
 
-def test_a_stopped_process_is_silent_and_named() -> None:
-    found = run("before", "frozen", "after", limits=Limits(60.0, 2.0, 30.0, 0.3))
+@pytest.mark.parametrize("start", list(STARTS))
+def test_a_stopped_process_is_silent_and_named(start: str) -> None:
+    limits = Limits(60.0, 2.0, 30.0, 0.3)
+    found = run("before", "frozen", "after", start=STARTS[start], limits=limits)
     assert found["frozen"].verdict == TIMED_OUT
     assert "no heartbeat" in found["frozen"].record.detail
     assert found["after"].verdict == Verdict.MATCH
 
 
-def test_a_grandchild_that_holds_the_pipe_does_not_hold_us_and_dies() -> None:
-    began = time.monotonic()
-    found = run("orphan", "after", limits=Limits(20.0, 20.0, 30.0, 0.3))
-    assert time.monotonic() - began < 10
+@pytest.mark.parametrize("start", list(STARTS))
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_us_and_dies(start: str) -> None:
+    found = run("orphan", "after", start=STARTS[start], limits=Limits(50.0, 50.0, 30.0, 0.3))
     assert found["orphan"].verdict == CRASHED
     assert found["after"].verdict == Verdict.MATCH
     assert not processes_of(os.getpid())
@@ -183,21 +187,73 @@ def test_a_worker_that_cannot_start_proves_nothing() -> None:
     assert {item.verdict for item in found.values()} == {Verdict.UNPROVEN}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("isolation", list(STARTS))
-def test_nothing_is_left_running_after_a_stop(
-    number: signal.Signals, isolation: str, tmp_path: Path
-) -> None:
+def stoppable(folder: Path, isolation: str, **options: object) -> subprocess.Popen[bytes]:
+    """Start a run whose child hangs and ignores SIGTERM; wait until the child does."""
     code = (
         "import sys; from tests.stoppable import main; "
-        f"sys.exit(main({str(tmp_path)!r}, {isolation!r}))"
+        f"sys.exit(main({str(folder)!r}, {isolation!r}))"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
-    wait_for((tmp_path / "pid").exists)
+    options.setdefault("start_new_session", True)
+    argv = [sys.executable, "-c", code]
+    process = subprocess.Popen(argv, cwd=ROOT, **options)  # type: ignore[call-overload]
+    wait_for((folder / "pid").exists)
+    return process  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["parent", "group"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("isolation", list(STARTS))
+def test_nothing_is_left_running_after_a_stop(
+    number: signal.Signals,
+    isolation: str,
+    tmp_path: Path,
+    whole_group: bool,  # noqa: FBT001
+) -> None:
+    process = stoppable(tmp_path, isolation)
     child = int((tmp_path / "pid").read_text())
-    process.send_signal(number)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
     assert process.wait(20) == 130
     wait_for(lambda: not alive(child))
+
+
+@pytest.mark.parametrize("isolation", list(STARTS))
+def test_children_die_when_their_parent_is_killed(isolation: str, tmp_path: Path) -> None:
+    process = stoppable(tmp_path, isolation)
+    child = int((tmp_path / "pid").read_text())
+    process.kill()
+    assert process.wait(20) == -signal.SIGKILL
+    wait_for(lambda: not alive(child))
+
+
+@pytest.mark.parametrize("isolation", list(STARTS))
+def test_nothing_is_left_running_when_the_terminal_closes(
+    isolation: str, tmp_path: Path
+) -> None:
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    rest = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    process = stoppable(tmp_path, isolation, preexec_fn=take_terminal, **rest)
+    child = int((tmp_path / "pid").read_text())
+    os.close(theirs)
+    os.close(ours)
+    assert process.wait(20) == 130
+    wait_for(lambda: not alive(child))
+
+
+@pytest.mark.parametrize("start", list(STARTS))
+def test_a_child_that_takes_more_memory_than_allowed_is_named(start: str) -> None:
+    names = ("before", "greedy", "after")
+    found = run_items(
+        tuple(fakes.item(name) for name in names), start=STARTS[start], memory=1 << 30
+    )
+    assert found["greedy"].verdict == CRASHED
+    assert "memory limit" in found["greedy"].record.detail
+    assert found["before"].verdict == found["after"].verdict == Verdict.MATCH
+    # The same device is right where nothing limits it.
+    assert run("greedy", start=STARTS[start])["greedy"].verdict == Verdict.MATCH
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import cast
 
-from vega_image.selftest import endurance, tables
+from vega_image.selftest import endurance, speed, tables
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.case import Case
 from vega_image.selftest.errors import SelftestError
@@ -106,6 +106,8 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
             level, source=known.asked_as, memory=known.memory, soak=wish.soak
         )
         long = endurance.cases_of(size)
+        quick = speed.cases_of(level, source=known.asked_as)
+        parts += [Part(speed.NAME, quick)] if quick else []
         parts += [Part(endurance.NAME, long)] if long else []
     if not parts:
         tiers = ", ".join(sorted({case.tier for case in found}))

@@ -9,7 +9,7 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.judgement import Judgement
@@ -144,8 +144,8 @@ def _prepare_soak(trial: Trial) -> Prepared:
         "w": _matrix("w", (FILTERS, CHANNELS, 3, 3), 3),
     }
     wanted = ("y", "layer", "wrong", "rounds")
-    request = Request(trial.key, "endurance.soak", inputs, {"seconds": seconds}, "fp32", wanted)
-    return Prepared(request)
+    made = Request(trial.key, "endurance.soak", inputs, {"seconds": seconds}, "fp32", wanted)
+    return Prepared(replace(made, measured=("rounds",)))
 
 
 def _matrix(name: str, shape: tuple[int, ...], width: int) -> Array:
@@ -158,6 +158,15 @@ def _matrix(name: str, shape: tuple[int, ...], width: int) -> Array:
     offsets = ((row * SPREAD) % width for row in range(rows))
     data = b"".join(twice[4 * at : 4 * (at + width)] for at in offsets)
     return Array(shape, "fp32", data)
+
+
+def matrix(name: str, width: int, *, code: str, most: int) -> bytes:
+    """Return a square of small integers in a `struct` format, none larger than `most`."""
+    base = [max(-most, min(most, value)) for value in _small(name, width)]
+    twice = struct.pack(f"<{2 * width}{code}", *base, *base)
+    size = struct.calcsize(code)
+    offsets = ((row * SPREAD) % width for row in range(width))
+    return b"".join(twice[size * at : size * (at + width)] for at in offsets)
 
 
 def _small(name: str, count: int) -> list[int]:

@@ -67,7 +67,7 @@ class Examiner:
             verdict=Verdict.UNPROVEN,
             seconds=outcome.seconds,
             solver=outcome.solver,
-            digest=hygiene.digest(outcome.outputs),
+            digest=hygiene.digest(outcome.outputs, but=prepared.request.measured),
         )
         found = self._flaws(prepared, outcome)
         if found:
@@ -102,7 +102,8 @@ class Examiner:
             if isinstance(again, Failed):
                 return replace(_failed_key(first.key, again), digest=first.digest)
             where = f"run {run + 1} (memory filled with {scratch})"
-            if self._flaws(prepared, again) or hygiene.digest(again.outputs) != first.digest:
+            seen = hygiene.digest(again.outputs, but=prepared.request.measured)
+            if seen != first.digest or self._flaws(prepared, again):
                 return either(first, self._judged(trial, prepared, again), where)
         return replace(first, repeatable=True) if run else first
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from vega_image.selftest.errors import SelftestError
+
+VERDICT_LIMIT = 1 << 16
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -57,14 +60,24 @@ def writable_folder(folder: Path) -> None:
 def read_verdict(path: Path) -> str | None:
     """Return a verdict file's text for the gate; None if there is none.
 
-    What exists but cannot be read is an empty text, which the gate calls damaged.
+    What exists but cannot be read, is a link or no plain file, or is longer than any verdict,
+    is an empty text, which the gate calls damaged.
     """
+    # A pipe must not hold us up, and nobody but us puts a verdict in its place: no links.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        handle = os.open(path, flags)
     except FileNotFoundError:
         return None
     except OSError:
         return ""
+    try:
+        with os.fdopen(handle, "rb") as file:
+            plain = stat.S_ISREG(os.fstat(handle).st_mode)
+            data = file.read(VERDICT_LIMIT + 1) if plain else b""
+    except OSError:
+        return ""
+    return data.decode("utf-8", "replace") if len(data) <= VERDICT_LIMIT else ""
 
 
 def _refused(folder: Path, error: OSError) -> SelftestError:

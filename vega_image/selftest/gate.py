@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NoReturn
 
 from vega_image.selftest.case import LEVELS
 
@@ -80,6 +81,9 @@ class Key:
         )
 
 
+FIELDS = frozenset(
+    {"schema", "state", "exit_code", "level", "source", "written", "until", "boot", "key"}
+)
 IDENTITY = ("pci", "subsystem", "unique_id")
 
 
@@ -145,7 +149,7 @@ def stand(
 ) -> Standing:
     """Judge the verdict file of this machine, whose key is `key` today.
 
-    `text` is None where there is no file.
+    `text` is None where there is no file. Raises ValueError for a level asked that is none.
     """
     if text is None:
         return Standing(State.PENDING, Reason.NO_VERDICT)
@@ -159,7 +163,7 @@ def stand(
 def decode(text: str) -> Record | Standing:
     """Read a verdict file, or say why it is none."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return Standing(State.PENDING, Reason.DAMAGED, "not JSON: cut short or overwritten")
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
@@ -169,7 +173,7 @@ def decode(text: str) -> Record | Standing:
         return Standing(State.PENDING, Reason.DAMAGED, "its digest does not fit")
     try:
         return _record(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         detail = f"a field is missing or wrong: {error}"
         return Standing(State.PENDING, Reason.DAMAGED, detail)
 
@@ -187,7 +191,7 @@ def _about_key(record: Record, key: Key) -> Standing | None:
 
 
 def _about_time(record: Record, *, now: float, boot: str) -> Standing | None:
-    if record.written > now + CLOCK_SKEW:
+    if not record.written <= now + CLOCK_SKEW:
         return Standing(State.PENDING, Reason.FUTURE, f"{record.written - now:.0f} s ahead")
     if record.state != State.RUNNING:
         return None
@@ -224,6 +228,18 @@ def _body(record: Record) -> dict[str, object]:
     }
 
 
+def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        msg = "a name twice: readers may differ in which one counts"
+        raise ValueError(msg)
+    return value
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
 def _digest(body: Mapping[str, object]) -> str:
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -235,7 +251,11 @@ def _record(value: Mapping[str, object]) -> Record:
         raise ValueError(level)
     if not isinstance(code, int) or isinstance(code, bool):
         raise TypeError(code)
-    if (state == State.PASS) != (code == PASSED):
+    if set(value) != FIELDS:
+        msg = "fields"
+        raise ValueError(msg)
+    stopped = state in {State.RUNNING, State.PENDING}
+    if (state == State.PASS) != (code == PASSED) or stopped != (code == INTERRUPTED):
         msg = f"{state.value} with exit code {code}"
         raise ValueError(msg)
     return Record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from vega_image.selftest.seam import DTYPE_BYTES, Array, Computed, Request
 
@@ -12,6 +12,11 @@ PEAK_FLOPS = {"fp32": 13.44e12, "fp16": 26.9e12, "bf16": 13.44e12, "fp64": 3.36e
 """Radeon VII: 60 compute units, 64 lanes, 2 operations, 1.75 GHz; others in proportion."""
 PEAK_CLOCK_MARGIN = 1.05
 REFERENCE_UNITS = 60
+PEAK_BYTES = 1024e9
+"""Bytes per second of a Radeon VII's four stacks of HBM2."""
+PEAK_BYTES_MARGIN = 1.02
+CACHE_BYTES = 4 << 20
+COPY_PROGRAM = "op.op95"
 
 
 def flaws(
@@ -26,10 +31,10 @@ def flaws(
     )
 
 
-def digest(outputs: Mapping[str, Array]) -> str:
-    """Hash all outputs, names, shapes and types included."""
+def digest(outputs: Mapping[str, Array], *, but: Collection[str] = ()) -> str:
+    """Hash all outputs but some, names, shapes and types included."""
     sha = hashlib.sha256()
-    for name in sorted(outputs):
+    for name in sorted(set(outputs) - set(but)):
         array = outputs[name]
         sha.update(f"{name}:{array.dtype}:{array.shape}:".encode())
         sha.update(array.data)
@@ -72,6 +77,26 @@ def _impossible(
     if peak and flops > 0 and flops > outcome.seconds * peak * PEAK_CLOCK_MARGIN:
         rate = flops / outcome.seconds / 1e12 if outcome.seconds else math.inf
         yield f"impossible speed: {rate:.3g} Tflop/s of at most {peak / 1e12:.3g}"
+
+    moved = moved_at_least(request) if peak_flops("fp32", identity) else 0.0
+    if moved > outcome.seconds * PEAK_BYTES * PEAK_BYTES_MARGIN:
+        rate = moved / outcome.seconds / 1e9 if outcome.seconds else math.inf
+        yield f"impossible speed: {rate:.3g} GB/s of at most {PEAK_BYTES / 1e9:.4g}"
+
+
+def moved_at_least(request: Request) -> float:
+    """Return the bytes that must pass through the card's memory, 0 if nobody can say.
+
+    Only for convolutions and copies: others may hand back a view, or read a part of a table.
+    A convolution may skip inputs by its stride, but writes every output; what fits the cache
+    need not have arrived in memory yet.
+    """
+    if request.program not in {"conv", "copy", COPY_PROGRAM}:
+        return 0.0
+    moved = sum(request.room.get(name, 0) for name in request.wanted)
+    if request.program != "conv":
+        moved += sum(len(array.data) for array in request.inputs.values())
+    return float(max(moved - CACHE_BYTES, 0))
 
 
 def peak_flops(dtype: str, identity: Mapping[str, object]) -> float:

@@ -79,6 +79,13 @@ def plan_for(spec: str) -> Known:
 
 
 def _card(spec: str) -> Known:
+    found = card_here(spec)
+    preload(spec)
+    return found
+
+
+def card_here(spec: str) -> Known:
+    """Read about a card of this machine. Raises SelftestError (7) for what the facts forbid."""
     facts = read_facts(Path("/"), os.environ, uid=os.getuid(), gids=os.getgroups())
     return card_of(facts, spec)
 
@@ -98,7 +105,6 @@ def card_of(facts: Facts, spec: str) -> Known:
             "NO_SUCH_CARD", text, exit_code=7, hint="vega-image doctor", at=spec
         )
     card = facts.cards[index]
-    preload(spec)
     return Known(
         source="device",
         identity={**_identity(card), "driver": _driver(facts)},

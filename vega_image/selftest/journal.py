@@ -1,7 +1,12 @@
-"""The journal: one JSON line per trial, appended, so that a kill loses at most one line."""
+"""The journal: one JSON line per trial, appended, so that a kill loses at most one line.
+
+A later run into the same folder appends to it: a journal is never cut or written anew, and
+its reports tell of the last run only. Two runs at once into one folder are refused.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -70,14 +75,25 @@ class Journal:
     """An open journal; every line is handed to the kernel at once."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
             self._file = os.open(path, flags, 0o644)
+            if not _locked(self._file):
+                raise SelftestError(
+                    "REPORT_BUSY",
+                    f"another run is writing to {path.parent}",
+                    hint="choose another folder with --report DIR",
+                    at=str(path),
+                )
             self._mend(path)
         except OSError as error:
-            raise SelftestError(
-                "JOURNAL", f"cannot write {path}: {error.strerror}", at=str(path)
-            ) from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> SelftestError:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        text = f"cannot write {self._path}: {error.strerror}"
+        return SelftestError("JOURNAL", text, exit_code=5 if full else 2, at=str(self._path))
 
     def _mend(self, path: Path) -> None:
         # A line cut short by a kill must not swallow the first line of this run.
@@ -88,13 +104,31 @@ class Journal:
                 os.write(self._file, b"\n")
 
     def add(self, entry: Entry) -> None:
-        """Append one line."""
-        os.write(self._file, entry.to_line())
+        """Append one line. Raises SelftestError where it finds no room."""
+        data = memoryview(entry.to_line())
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise self._refused(error) from error
 
     def close(self) -> None:
         """Make the lines durable."""
         os.fsync(self._file)
         os.close(self._file)
+
+
+def _locked(file: int) -> bool:
+    """Take the file for this run; the kernel lets it go when the run ends, however it ends."""
+    try:
+        import fcntl  # noqa: PLC0415 - POSIX only
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read_entries(data: bytes) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import signal
 import sys
@@ -25,11 +26,7 @@ def main(argv: Sequence[str]) -> int:
     """Do what the words say; return the exit code of docs/architecture.md."""
     as_json = "--json" in argv
     try:
-        signal.signal(signal.SIGTERM, _terminated)
-    except ValueError:
-        # Not in the main thread: whoever called us handles signals.
-        as_json = "--json" in argv
-    try:
+        stop_on_signals()
         return _dispatch(argv)
     except SelftestError as error:
         complain(error, as_json=as_json)
@@ -40,6 +37,19 @@ def main(argv: Sequence[str]) -> int:
         )
         complain(stopped, as_json=as_json)
         return INTERRUPTED
+
+
+def stop_on_signals() -> None:
+    """Let an end of the terminal or a polite kill stop us as Ctrl-C does, children first.
+
+    Not in a thread, whose process handles signals itself; and a hangup that somebody ignores
+    (nohup) stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            with contextlib.suppress(ValueError):
+                signal.signal(number, _terminated)
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -30,6 +30,7 @@ class Request:
 
     `key` is the trial's; `wanted` names the outputs to bring back. `scratch` says what fills
     the memory that outputs and workspaces are taken from: `nan`, or `dirt` (anything else).
+    `measured` names outputs that are measurements, which differ from run to run.
     `room` is how many bytes each output takes, where that is known: what to fence.
     """
 
@@ -41,6 +42,7 @@ class Request:
     wanted: tuple[str, ...] = ("y",)
     scratch: str = "nan"
     room: Mapping[str, int] = field(default_factory=dict)
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

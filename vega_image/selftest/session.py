@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +18,6 @@ from vega_image.selftest import (
     report_html,
     report_junit,
     reset,
-    sensors,
     special,
     sweep,
     sweepwords,
@@ -33,6 +32,7 @@ from vega_image.selftest.host import read_machine
 from vega_image.selftest.identity import (
     Known,
     boot_id,
+    card_here,
     key_of,
     know,
     plan_for,
@@ -48,6 +48,7 @@ from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
 from vega_image.selftest.result import Result
 from vega_image.selftest.runner import Part, Runner, Settings
+from vega_image.selftest.seen import Seen
 from vega_image.selftest.spawn import Child, fork, own_command, spawn
 from vega_image.selftest.suite import OWN, Work, load_suite
 from vega_image.selftest.sweeping import Sweep
@@ -83,10 +84,11 @@ def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> i
     if wish.dry_run:
         return _dry_run(session)
     writable_folder(wish.report)
+    journal = Journal(wish.report / "journal.jsonl")
     begun = _begin_gate(session)
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, found = _results(session, progress_to)
+        results, found = _results(session, journal, progress_to)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
         raise
@@ -103,8 +105,7 @@ def prepare_session(wish: Wish) -> Session:
     suite = suite_version(tables.SUITE_VERSION)
     if wish.suite == GGML:
         special.ggml_device(wish.device)
-        ggml = Known(_ggml_source(wish.device), {}, _no_device)
-        return Session(wish, ggml, texts, suite)
+        return Session(wish, _ggml_known(wish.device), texts, suite)
     if wish.suite != "own":
         text = f"no such suite: {wish.suite}"
         raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
@@ -117,9 +118,11 @@ def prepare_session(wish: Wish) -> Session:
     return Session(wish, known, texts, suite, parts, steps)
 
 
-def _ggml_source(spec: str) -> str:
+def _ggml_known(spec: str) -> Known:
     # Vulkan may be Mesa's software renderer, so it is never taken for a card.
-    return "device" if spec.startswith("hip") else "cpu"
+    if spec.startswith("hip"):
+        return replace(card_here(spec), open=_no_device)
+    return Known("cpu", {}, _no_device)
 
 
 def _no_device() -> NoReturn:
@@ -139,17 +142,16 @@ def _check_fault(name: str) -> None:
 
 
 def _results(
-    session: Session, progress_to: Callable[[Texts, int], Progress]
+    session: Session, journal: Journal, progress_to: Callable[[Texts, int], Progress]
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
     done = sweepwords.done_before(session.steps, wish, known, session.suite)
-    journal = Journal(wish.report / sweepwords.JOURNAL)
     progress = progress_to(session.texts, _total(session))
-    samples: list[sensors.Sample] = []
+    seen = Seen(known)
 
     def heard(result: Result, line: Entry | None = None) -> None:
-        said = line or entry_of(result, known.source, known.identity, session.suite)
-        journal.add(said)
+        result = seen.graded(result)
+        journal.add(line or entry_of(result, known.source, known.identity, session.suite))
         kept(result)
 
     def kept(result: Result) -> None:
@@ -157,8 +159,7 @@ def _results(
 
     def alive(what: str) -> None:
         progress.alive(what)
-        if known.source == "device" and what.startswith("soak"):
-            samples.append(sensors.sample(ROOT, known.folder))
+        seen.look(what)
 
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
@@ -173,7 +174,8 @@ def _results(
                 return (*facts, *swept.run(session.steps, done)), ()
         results, dead = _run(session, heard, alive)
         lost = _lost(session, dead) if dead else ()
-        return (*facts, *results), (*lost, *sensors.judge_samples(samples))
+        settled = tuple(seen.graded(result) for result in results)
+        return (*facts, *settled), (*lost, *seen.findings())
     finally:
         progress.end()
         journal.close()

@@ -140,7 +140,7 @@ def _be_child(body: Callable[[int], None], pipe: int, noise: int) -> NoReturn:
     code = 1
     try:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.dup2(noise, 1)

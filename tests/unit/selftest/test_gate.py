@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import os
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from vega_image.selftest.files import read_verdict, write_whole
 from vega_image.selftest.gate import (
     Asked,
     Key,
@@ -72,6 +77,86 @@ def test_a_verdict_file_stands_for(text: str | None, state: State, reason: Reaso
     assert judged(text) == (state, reason)
 
 
+def bent(**changes: object) -> str:
+    """A record whose digest fits what somebody changed in it."""
+    value = {**json.loads(after(0)), **changes}
+    value.pop("sha256")
+    body = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**value, "sha256": hashlib.sha256(body.encode()).hexdigest()})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        after(0).replace('"state": "pass"', '"state": "fail", "state": "pass"'),
+        after(0).replace('"exit_code": 0', '"exit_code": 8, "exit_code": 0'),
+        after(0).replace('"exit_code": 0', f'"exit_code": {"9" * 5000}'),
+        bent(written=math.nan),
+        bent(until=math.inf),
+        bent(written=10**400),
+        bent(written=True),
+        bent(written="1"),
+        bent(exit_code=False),
+        bent(exit_code=0.0),
+        bent(exit_code="0"),
+        bent(state=["pass"]),
+        bent(state={}),
+        bent(level=["r2"]),
+        bent(source=None),
+        bent(boot=1),
+        bent(key=[1]),
+        bent(key={**KEY.to_json(), "more": ""}),
+        bent(key={**KEY.to_json(), "image": 1}),
+        bent(more=1),
+        bent(state="running"),
+        bent(state="running", exit_code=8),
+        bent(state="pending", exit_code=8),
+        bent(state="fail", exit_code=130),
+        "[" * 100_000,
+        "\ufeff" + after(0),
+        after(0) + "x",
+        "\0" * 4096,
+    ],
+    ids=lambda text: str(text)[:20],
+)
+def test_what_was_tampered_with_is_damaged_and_nothing_is_raised(text: str) -> None:
+    assert judged(text) == (State.PENDING, Reason.DAMAGED)
+
+
+def test_a_fitting_digest_over_right_fields_is_read() -> None:
+    assert judged(bent()) == (State.PASS, Reason.PROVEN)
+
+
+def test_a_clock_that_is_no_number_is_pending() -> None:
+    assert judged(after(0), now=math.nan)[0] == State.PENDING
+
+
+def test_only_a_plain_file_of_fitting_size_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "verdict"
+    assert read_verdict(file) is None
+    write_whole(file, after(0).encode())
+    assert read_verdict(file) == after(0)
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "loose").symlink_to(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "huge").write_bytes(after(0).encode() + b" " * (1 << 20))
+    for name in ("link", "loose", "pipe", "folder", "huge"):
+        assert judged(read_verdict(tmp_path / name)) == (State.PENDING, Reason.DAMAGED)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe" * 9)
+    assert judged(read_verdict(tmp_path / "bytes")) == (State.PENDING, Reason.DAMAGED)
+
+
+def test_writing_replaces_a_link_and_not_what_it_points_to(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "verdict").symlink_to(precious)
+    write_whole(tmp_path / "verdict", after(0).encode())
+    assert precious.read_text() == "mine"
+    assert read_verdict(tmp_path / "verdict") == after(0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "verdict"]
+
+
 def test_a_run_that_never_ended_is_pending() -> None:
     assert judged(encode(BEGUN), boot="b2") == (State.PENDING, Reason.STOPPED)
     assert judged(encode(BEGUN), now=NOW + 101) == (State.PENDING, Reason.STOPPED)
@@ -128,6 +213,7 @@ JSON = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from([*json.loads(encode(BEGUN)), "x"]), JSON))
 def test_no_json_at_all_is_a_pass(value: dict[str, object]) -> None:
     value = {**cast("dict[str, object]", json.loads(after(0))), **value}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+import time
 from importlib import resources
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.journal import Entry, Journal, device_of, read_entries
 
+ROOT = Path(__file__).resolve().parents[3]
 ENTRY = Entry(
     key="3-224-224-7x7-64-112-112-1-3x3-2x2-1x1-0-NCHW-FP32-F", trial="conv0000:fp32:F:int:0",
     case="conv0000", direction="F", dtype="fp32", verdict="MATCH", source="cpu", suite="1",
@@ -59,6 +63,44 @@ def test_foreign_lines_are_refused() -> None:
 def test_a_journal_nobody_can_write_says_so(tmp_path: Path) -> None:
     with pytest.raises(SelftestError, match="cannot write"):
         Journal(tmp_path / "absent" / "j")
+
+
+def test_a_second_run_appends_and_two_at_once_are_refused(tmp_path: Path) -> None:
+    first = Journal(tmp_path / "j")
+    first.add(ENTRY)
+    with pytest.raises(SelftestError) as caught:
+        Journal(tmp_path / "j")
+    assert (caught.value.code, caught.value.exit_code) == ("REPORT_BUSY", 2)
+    assert "--report" in caught.value.hint
+    first.close()
+    second = Journal(tmp_path / "j")
+    second.add(ENTRY)
+    second.close()
+    assert list(read_entries((tmp_path / "j").read_bytes())) == [ENTRY, ENTRY]
+
+
+def test_a_full_disk_is_exit_5() -> None:
+    with pytest.raises(SelftestError) as caught:
+        Journal(Path("/dev/full")).add(ENTRY)
+    assert (caught.value.code, caught.value.exit_code) == ("JOURNAL", 5)
+
+
+def test_a_killed_run_leaves_whole_lines_only(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.unit.selftest.test_journal import *\n"
+        "journal = Journal(Path(sys.argv[1]))\n"
+        "while True: journal.add(ENTRY)"
+    )
+    path = tmp_path / "j"
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT)
+    until = time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size > 1 << 20):
+        assert time.monotonic() < until
+    process.kill()
+    process.wait()
+    data = path.read_bytes()
+    assert data.endswith(b"\n")
+    assert set(data.splitlines(keepends=True)) == {ENTRY.to_line()}
 
 
 @given(st.binary(max_size=200))

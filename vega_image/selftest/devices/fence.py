@@ -36,6 +36,11 @@ def _mode(torch: Any, pattern: int, homes: list[Any]) -> Callable[[], Any]:
     class Fencing(TorchDispatchMode):  # type: ignore[misc,no-untyped-call,unused-ignore]
         """Moves each fresh result between guards."""
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Else torch loads its compiler, seconds of imports in every child, for nothing.
+            return False
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

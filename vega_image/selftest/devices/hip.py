@@ -65,8 +65,13 @@ def _identity(torch: Any, index: int) -> Mapping[str, object]:
     }
     if card is None:
         return base
-    names = ("pci_id", "subsystem", "vbios", "unique_id")
-    return {**base, **{name.removesuffix("_id"): encode(getattr(card, name)) for name in names}}
+    names = {
+        "pci": "pci_id",
+        "subsystem": "subsystem",
+        "vbios": "vbios",
+        "unique_id": "unique_id",
+    }
+    return {**base, **{name: encode(getattr(card, field)) for name, field in names.items()}}
 
 
 def card_on_bus(facts: Facts, bus: int) -> Card | None:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vega_image.selftest.devices import neighbours
-from vega_image.selftest.devices.endurance import PREFIX
+from vega_image.selftest.devices import endurance, neighbours, speed
 from vega_image.selftest.devices.fence import GUARD, GUARD_BYTES, fenced
 from vega_image.selftest.devices.programs import UnknownProgramError
 from vega_image.selftest.devices.tensors import TORCH, to_array
@@ -25,6 +24,7 @@ LEAST_SCRATCH = 1 << 20
 WORN = 0xFF
 """Put over every result that was brought back: NaN in all floats, so that no later trial
 finds a right answer lying in memory."""
+NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 REFUSALS = (
     "not implemented",
     "not supported",
@@ -57,7 +57,7 @@ class TorchDevice:
         try:
             return self._run(request)
         except (MemoryError, self.torch.OutOfMemoryError) as error:
-            return Failed(Verdict.CRASHED.value, f"out of memory: {error}")
+            return Failed(Verdict.CRASHED.value, f"memory limit, or out of memory: {error}")
         except Exception as error:  # noqa: BLE001 - whatever a library raises is its failure
             return _failure(error)
 
@@ -89,7 +89,7 @@ class TorchDevice:
             )
             results, seconds = self._timed(request, tensors)
             return results, seconds, neighbours.overrun(fence, results, self._is_guard)
-        if request.program.startswith(PREFIX):
+        if request.program.startswith((endurance.PREFIX, speed.PREFIX)):
             # A long test makes too many results to keep them all; it counts for itself.
             return *self._timed(request, tensors), ()
         with fenced(self.torch, _pattern(request)) as overrun:
@@ -111,7 +111,7 @@ class TorchDevice:
         for name, buffer in buffers.items():
             if not self._intact(buffer, len(request.inputs[name].data)):
                 yield f"memory around input {name} was overwritten"
-            if self._bytes(tensors[name]) != request.inputs[name].data:
+            if bytes(self._bytes(tensors[name])) != request.inputs[name].data:
                 yield f"input {name} is not what it was before the computation"
 
     def _wear(self, results: Mapping[str, Any]) -> None:
@@ -182,6 +182,8 @@ def _inside(torch: Any, buffer: Any, array: Array) -> Any:
 
 def _failure(error: Exception) -> Failed:
     text = f"{type(error).__name__}: {error}"
+    if any(words in str(error) for words in NO_MEMORY):
+        return Failed(Verdict.CRASHED.value, f"memory limit, or out of memory: {text[:1000]}")
     refused = isinstance(error, (NotImplementedError, UnknownProgramError)) or any(
         word in str(error).lower() for word in REFUSALS
     )
