@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import cast
 
-from vega_image.selftest import endurance, tables
+from vega_image.selftest import datafiles, endurance, tables
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.case import Case
 from vega_image.selftest.errors import SelftestError
@@ -15,21 +15,21 @@ from vega_image.selftest.identity import Known
 from vega_image.selftest.levels import TABLE, telling
 from vega_image.selftest.runner import Item, Part
 from vega_image.selftest.suite import OWN, Suite, group_of
-from vega_image.selftest.suites.golden_table import GoldenError, shipped
+from vega_image.selftest.suites.golden_table import shipped
 
 PLAN = "vega_image.selftest.suites.plan"
 WILD = "*?["
 
 
 def all_cases() -> tuple[Case, ...]:
-    """Return every case. Raises SelftestError (4) for damaged tables."""
+    """Return every case. Raises SelftestError (4) unless every table is whole and right."""
+    for name in datafiles.TABLES:
+        datafiles.table(name)
+    shipped()
     try:
-        shipped()
         return tables.cases()
-    except (tables.TableError, GoldenError) as error:
-        raise SelftestError(
-            "TABLES_DAMAGED", str(error), exit_code=4, hint="install vega-image again"
-        ) from error
+    except (tables.TableError, KeyError, TypeError) as error:
+        raise datafiles.damaged(str(error), at="data") from error
 
 
 def one_case(name: str) -> Case:

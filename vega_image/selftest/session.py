@@ -20,7 +20,6 @@ from vega_image.selftest import (
     sensors,
     special,
     sweep,
-    tables,
 )
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.devices.replay import begin_recording
@@ -84,7 +83,7 @@ def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> i
 def prepare_session(wish: Wish) -> Session:
     """Check everything that can be checked before anything is started or written."""
     texts = load_texts(wish.language)
-    suite = suite_version(tables.SUITE_VERSION)
+    suite = suite_version()
     if wish.suite == GGML:
         special.ggml_device(wish.device)
         ggml = Known(_ggml_source(wish.device), {}, _no_device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Protocol, cast
 
 from vega_image.selftest.case import Case, Trial
@@ -83,15 +84,22 @@ class Work:
 
 
 def load_suite(name: str) -> Suite:
-    """Import a suite by its module's name. Raises SelftestError if it cannot be."""
+    """Import a suite by its module's name. Raises SelftestError (5) if it cannot be."""
+    return cast("Suite", load_module(name))
+
+
+def load_module(name: str) -> ModuleType:
+    """Import what needs more than Python itself. Raises SelftestError (5) without it."""
     try:
-        return cast("Suite", importlib.import_module(name))
-    except ImportError as error:
-        missing = error.name or name
+        return importlib.import_module(name)
+    except (ImportError, OSError, AttributeError) as error:
+        # A library of torch that is missing is an OSError, a torch that is too old the last.
+        missing = getattr(error, "name", None) or str(error)
         raise SelftestError(
             "MODULE_MISSING",
-            f"the suite needs {missing}, which this Python does not have",
-            hint=f"install {missing.split('.')[0]}, or run inside the image",
+            f"{name} needs {missing}, which this Python cannot import",
+            exit_code=5,
+            hint="install numpy and torch for it, or run inside the image",
             at=name,
         ) from error
 

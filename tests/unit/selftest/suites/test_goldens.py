@@ -7,9 +7,10 @@ from base64 import b64decode
 
 import pytest
 
+from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.seam import Computed
 from vega_image.selftest.suites import golden_table
-from vega_image.selftest.suites.golden_table import GoldenError, parse, shipped, tables_sha256
+from vega_image.selftest.suites.golden_table import parse, shipped, tables_sha256
 
 pytest.importorskip("torch")
 SAMPLE = range(0, 2400, 150)
@@ -61,8 +62,10 @@ def document(**changes: object) -> str:
     ],
 )
 def test_a_damaged_or_foreign_file_is_refused(text: str) -> None:
-    with pytest.raises(GoldenError):
+    with pytest.raises(SelftestError) as caught:
         parse(text, tables_sha256())
+    assert caught.value.exit_code == 4
+    assert caught.value.hint
 
 
 def test_a_disagreement_writes_nothing() -> None:
