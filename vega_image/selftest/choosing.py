@@ -9,7 +9,7 @@ from typing import cast
 
 from vega_image.selftest import datafiles, endurance, tables
 from vega_image.selftest.arguments import Wish
-from vega_image.selftest.case import Case
+from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.identity import Known
 from vega_image.selftest.levels import TABLE, telling
@@ -61,6 +61,14 @@ def _fits(case: Case, name: str) -> bool:
     if any(sign in name for sign in WILD):
         return any(fnmatchcase(word, name) for word in words)
     return name in words
+
+
+def needs_torch(case: Case, trial: Trial) -> bool:
+    """Whether the right answer is computed with torch: not that of a convolution."""
+    if case.kind != "regression":
+        return case.kind in {"op", "linalg"}
+    listed = cast("list[dict[str, object]]", case.params["replays"])
+    return listed[int(trial.profile.rpartition(".")[2])]["kind"] != "conv"
 
 
 def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -71,13 +72,13 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._path, self._fresh = path, not path.exists()
         try:
             self._file = os.open(path, flags, 0o644)
+            self._before = os.fstat(self._file).st_size
             self._mend(path)
         except OSError as error:
-            raise SelftestError(
-                "JOURNAL", f"cannot write {path}: {error.strerror}", at=str(path)
-            ) from error
+            raise self._refused(error) from error
 
     def _mend(self, path: Path) -> None:
         # A line cut short by a kill must not swallow the first line of this run.
@@ -88,13 +89,38 @@ class Journal:
                 os.write(self._file, b"\n")
 
     def add(self, entry: Entry) -> None:
-        """Append one line."""
-        os.write(self._file, entry.to_line())
+        """Append one line. Raises SelftestError (5) if there is no room for all of it."""
+        line = entry.to_line()
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def undo(self) -> None:
+        """Take back what was added since it was opened, and close it."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._before)
+            os.close(self._file)
+            if self._fresh:
+                self._path.unlink()
 
     def close(self) -> None:
-        """Make the lines durable."""
-        os.fsync(self._file)
-        os.close(self._file)
+        """Make the lines durable. Raises SelftestError (5) where they cannot be."""
+        try:
+            os.fsync(self._file)
+            os.close(self._file)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> SelftestError:
+        return SelftestError(
+            "JOURNAL",
+            f"cannot write {self._path}: {error.strerror or error}",
+            exit_code=5,
+            hint="make room, or choose another folder with --report DIR",
+            at=str(self._path),
+        )
 
 
 def read_entries(data: bytes) -> Iterator[Entry]:

@@ -35,6 +35,15 @@ def main(argv: Sequence[str]) -> int:
     except SelftestError as error:
         complain(error, as_json=as_json)
         return error.exit_code
+    except OSError as error:
+        failed = SelftestError(
+            "SYSTEM",
+            f"{error.filename or 'this system'}: {error.strerror or error}",
+            exit_code=5,
+            hint="is there room left on the disks, and may you write there?",
+        )
+        complain(failed, as_json=as_json)
+        return failed.exit_code
     except (KeyboardInterrupt, Interrupted):
         stopped = SelftestError(
             "INTERRUPTED", "stopped before there was a verdict", exit_code=INTERRUPTED

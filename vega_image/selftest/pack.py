@@ -40,7 +40,7 @@ def pack(path: Path) -> None:
     except OSError as error:
         text = f"cannot write {path}: {error.strerror or error}"
         raise SelftestError(
-            "PACK", text, at=str(path), hint="choose another --output"
+            "PACK", text, exit_code=5, at=str(path), hint="choose another --output"
         ) from error
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
@@ -22,9 +23,10 @@ from vega_image.selftest import (
     sweep,
 )
 from vega_image.selftest.arguments import Wish
-from vega_image.selftest.devices.replay import begin_recording
+from vega_image.selftest.devices.opening import load_torch_modules
+from vega_image.selftest.devices.replay import begin_recording, check_recording
 from vega_image.selftest.errors import SelftestError
-from vega_image.selftest.files import writable_folder, write_all, write_whole
+from vega_image.selftest.files import remove_folders, writable_folder, write_all, write_whole
 from vega_image.selftest.finding import Finding, in_order
 from vega_image.selftest.identity import Known, boot_id, key_of, know, suite_version
 from vega_image.selftest.isolate import Isolation, Launch, Limits
@@ -60,24 +62,53 @@ class Session:
 def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> int:
     """Run, report, settle the gate; return the exit code 0, 8 or 9.
 
-    Raises SelftestError for whatever stops it before a verdict; then no report is written.
+    Raises SelftestError for whatever stops it before a verdict; then no report is written, and
+    what was begun of one is taken back.
     """
     session = prepare_session(wish)
     if wish.dry_run:
         return _dry_run(session)
-    writable_folder(wish.report)
-    begun = _begin_gate(session)
+    made = writable_folder(wish.report)
+    try:
+        begun = _begin_gate(session)
+        report = _reported(session, begun, progress_to)
+    except (SelftestError, OSError):
+        remove_folders(made)
+        raise
+    _finish_gate(session, begun, report.exit_code)
+    tell(report, wish, session.texts)
+    return report.exit_code
+
+
+def _reported(
+    session: Session, begun: gate.Record | None, progress_to: Callable[[Texts, int], Progress]
+) -> Report:
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, heat = _results(session, progress_to)
+        journal = Journal(session.wish.report / "journal.jsonl")
+        with _taken_back(journal):
+            results, heat = _results(session, journal, progress_to)
+            run = _run_facts(session, started.isoformat(timespec="seconds"), heat)
+            report = Report(run(time.monotonic() - clock), results)
+            deliver(report, session.wish, session.texts)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
         raise
-    run = _run_facts(session, started.isoformat(timespec="seconds"), heat)
-    report = Report(run(time.monotonic() - clock), results)
-    deliver(report, wish, session.texts)
-    _finish_gate(session, begun, report.exit_code)
-    return report.exit_code
+    return report
+
+
+@contextmanager
+def _taken_back(journal: Journal) -> Iterator[None]:
+    """Keep the lines of a run that ended or was interrupted; not of one that went wrong."""
+    try:
+        yield
+        journal.close()
+    except (SelftestError, OSError):
+        journal.undo()
+        raise
+    except BaseException:
+        journal.close()
+        raise
 
 
 def prepare_session(wish: Wish) -> Session:
@@ -95,7 +126,17 @@ def prepare_session(wish: Wish) -> Session:
     known = know(wish.device)
     if wish.plant:
         _check_fault(wish.plant)
-    return Session(wish, known, texts, suite, choosing.parts_of(wish, known))
+    parts = choosing.parts_of(wish, known)
+    _check_modules(parts)
+    return Session(wish, known, texts, suite, parts)
+
+
+def _check_modules(parts: tuple[Part, ...]) -> None:
+    """Raise SelftestError (5) where the judges cannot be imported: no device's fault."""
+    for part in parts:
+        load_suite(part.suite)
+        if any(choosing.needs_torch(*item) for item in part.items):
+            load_torch_modules()
 
 
 def _ggml_source(spec: str) -> str:
@@ -120,10 +161,9 @@ def _check_fault(name: str) -> None:
 
 
 def _results(
-    session: Session, progress_to: Callable[[Texts, int], Progress]
+    session: Session, journal: Journal, progress_to: Callable[[Texts, int], Progress]
 ) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
     wish, known = session.wish, session.known
-    journal = Journal(wish.report / "journal.jsonl")
     progress = progress_to(session.texts, _total(session))
     samples: list[sensors.Sample] = []
 
@@ -139,10 +179,12 @@ def _results(
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
     try:
-        return _run(session, heard, alive), sensors.judge_samples(samples)
+        results = _run(session, heard, alive)
     finally:
         progress.end()
-        journal.close()
+    if wish.record is not None:
+        check_recording(wish.record)
+    return results, sensors.judge_samples(samples)
 
 
 def _run(
@@ -255,13 +297,17 @@ def versions() -> Mapping[str, str]:
 
 
 def deliver(report: Report, wish: Wish, texts: Texts) -> None:
-    """Write the three reports and say the verdict."""
+    """Write the three reports. Raises SelftestError (5) where none could be."""
     files = {
         "report.json": encode_json(to_json(report, texts)),
         "report.xml": report_junit.junit(report),
         "report.html": report_html.page(report, texts),
     }
     write_all(wish.report, files)
+
+
+def tell(report: Report, wish: Wish, texts: Texts) -> None:
+    """Say the verdict."""
     if wish.json:
         show_json(summary_json(report, str(wish.report)))
         return
@@ -297,4 +343,10 @@ def _write_gate(path: Path, record: gate.Record) -> None:
         write_whole(path, gate.encode(record).encode())
     except OSError as error:
         text = f"cannot write {path}: {error.strerror or error}"
-        raise SelftestError("VERDICT_FILE", text, at=str(path)) from error
+        raise SelftestError(
+            "VERDICT_FILE",
+            text,
+            exit_code=5,
+            hint="choose another place with --verdict-file FILE",
+            at=str(path),
+        ) from error

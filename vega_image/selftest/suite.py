@@ -92,15 +92,16 @@ def load_module(name: str) -> ModuleType:
     """Import what needs more than Python itself. Raises SelftestError (5) without it."""
     try:
         return importlib.import_module(name)
-    except (ImportError, OSError, AttributeError) as error:
-        # A library of torch that is missing is an OSError, a torch that is too old the last.
-        missing = getattr(error, "name", None) or str(error)
+    except Exception as error:
+        # A library that is missing is an OSError, one of another version anything at all.
+        missing = getattr(error, "name", None) or name
+        why = "" if isinstance(error, ModuleNotFoundError) else f": {error}"
         raise SelftestError(
             "MODULE_MISSING",
-            f"{name} needs {missing}, which this Python cannot import",
+            f"this Python cannot import {missing}{why}",
             exit_code=5,
-            hint="install numpy and torch for it, or run inside the image",
-            at=name,
+            hint="install numpy and torch for it, or run it with the image's own Python",
+            at=str(missing),
         ) from error
 
 

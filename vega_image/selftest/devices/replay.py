@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +38,12 @@ class ReplayDevice:
             lines = path.read_bytes().split(b"\n")
         except OSError as error:
             text = f"cannot read {path}: {error.strerror}"
-            raise SelftestError("REPLAY", text, at=str(path)) from error
+            raise SelftestError(
+                "REPLAY",
+                text,
+                hint="--device replay:FILE, made with --record FILE",
+                at=str(path),
+            ) from error
         if lines[-1] != b"":
             raise _damaged(path, len(lines), "cut short")
         values = [_value(path, number, line) for number, line in enumerate(lines[:-1], 1)]
@@ -44,7 +51,7 @@ class ReplayDevice:
             raise _damaged(path, 1, f"not of {SCHEMA}")
         try:
             outcomes = {str(value["key"]): _outcome(value) for value in values[1:]}
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, zlib.error) as error:
             raise _damaged(path, 0, f"an outcome is damaged: {error}") from error
         identity = values[0].get("identity")
         facts = identity if isinstance(identity, dict) else {}
@@ -84,19 +91,43 @@ class Recorder:
     def run(self, request: Request) -> Outcome:
         """Ask the device and keep the answer."""
         outcome = self.device.run(request)
-        with self.path.open("ab") as file:
-            file.write(recorded(request.key, outcome))
+        try:
+            # Not made again where an earlier failure removed it.
+            with self.path.open("r+b") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(recorded(request.key, outcome))
+        except OSError:
+            # A full disk is not the device's fault: the parent will miss the file and say so.
+            with contextlib.suppress(OSError):
+                self.path.unlink()
         return outcome
 
 
 def begin_recording(path: Path, identity: Mapping[str, object]) -> None:
-    """Start a recording. Raises SelftestError if the file cannot be written."""
+    """Start a recording. Raises SelftestError (5) if the file cannot be written."""
     head = {"schema": SCHEMA, "identity": dict(identity)}
     try:
         path.write_bytes(json.dumps(head, sort_keys=True).encode() + b"\n")
     except OSError as error:
         text = f"cannot write {path}: {error.strerror}"
-        raise SelftestError("RECORDING", text, at=str(path)) from error
+        raise _unwritable(path, text) from error
+
+
+def check_recording(path: Path) -> None:
+    """Raise SelftestError (5) where a recording was given up for want of room."""
+    if not path.exists():
+        text = f"{path}: no room left for the recording; it was removed"
+        raise _unwritable(path, text)
+
+
+def _unwritable(path: Path, text: str) -> SelftestError:
+    return SelftestError(
+        "RECORDING",
+        text,
+        exit_code=5,
+        hint="choose another place with --record FILE",
+        at=str(path),
+    )
 
 
 def recorded(key: str, outcome: Outcome) -> bytes:
@@ -126,7 +157,7 @@ def _packed(array: Array) -> dict[str, object]:
 def _value(path: Path, number: int, line: bytes) -> dict[str, object]:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, number, "not JSON") from error
     if not isinstance(value, dict):
         raise _damaged(path, number, "not an object")
@@ -164,4 +195,10 @@ def _unpacked(packed: Mapping[str, object]) -> Array:
 
 def _damaged(path: Path, number: int, what: str) -> SelftestError:
     where = f"{path}:{number}" if number else str(path)
-    return SelftestError("REPLAY", f"{where}: {what}", exit_code=4, at=where)
+    return SelftestError(
+        "REPLAY",
+        f"{where}: {what}",
+        exit_code=4,
+        hint="record it again: --record FILE, or copy it again",
+        at=where,
+    )

@@ -94,12 +94,18 @@ class OpOracle:
     def _compare(self, outputs: Mapping[str, Array]) -> list[Compared]:
         pairs = zip(self.names, self.main.values, strict=False)
         if self.exact:
-            return [exactly(name, outputs[name], want) for name, want in pairs]
+            signed = self._moved
+            return [exactly(name, outputs[name], want, signed=signed) for name, want in pairs]
         limits = self.main.limits()
         return [
             within(name, outputs[name], want, limit)
             for (name, want), limit in zip(pairs, limits, strict=False)
         ]
+
+    @property
+    def _moved(self) -> bool:
+        bound = self.main.bound
+        return isinstance(bound, Exact) and bound.moved and self.main.slopes is None
 
     def _degraded(self, outputs: Mapping[str, Array], which: int) -> bool:
         bound = self.main.bound
