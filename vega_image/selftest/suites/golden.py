@@ -44,6 +44,7 @@ from vega_image.selftest.tables import cases, find_case
 NDArray = npt.NDArray[Any]
 PROFILE, WIDE = "int", "wide-a"
 CHUNK = 10
+CHANNEL = 64
 
 
 class DisagreementError(Exception):
@@ -120,7 +121,21 @@ def hashed(prepared: Prepared) -> str:
     if one != other:
         msg = f"{prepared.where}: two implementations differ"
         raise DisagreementError(msg)
+    if any(dull(array, images=isinstance(oracle, ConvOracle)) for array in first.values()):
+        msg = f"{prepared.where}: a kernel that writes nothing would be right"
+        raise DisagreementError(msg)
     return one
+
+
+def dull(array: Array, *, images: bool) -> bool:
+    """Whether right outputs, or a large channel of images, hold nothing or one number only."""
+    values = decode(array)
+    if values.size > 1 and bool((values == values.flat[0]).all()):
+        return True
+    channels = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1) if images else values
+    if not images or channels.shape[1] < CHANNEL:
+        return not values.any()
+    return not bool(channels.any(axis=1).all())
 
 
 def certificate(oracle: ConvOracle) -> bool:

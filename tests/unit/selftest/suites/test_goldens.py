@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from vega_image.selftest.errors import SelftestError
@@ -79,3 +81,23 @@ def test_a_disagreement_writes_nothing() -> None:
     spoiled = replace(prepared, request=replace(prepared.request, inputs=inputs))
     with pytest.raises(DisagreementError):
         hashed(spoiled)
+
+
+@pytest.mark.parametrize(
+    ("values", "images", "expected"),
+    [
+        (np.zeros((1, 1)), False, True),
+        (np.ones((4, 4)), False, True),
+        (np.eye(4), False, False),
+        (np.ones((1, 1)), False, False),
+        (np.eye(64).reshape(1, 2, 32, 64), True, False),
+        (np.concatenate([np.eye(64), np.zeros((64, 64))]).reshape(1, 2, 64, 64), True, True),
+    ],
+)
+def test_no_hash_is_written_of_what_a_dead_kernel_would_give(
+    values: npt.NDArray[np.float64], *, images: bool, expected: bool
+) -> None:
+    from vega_image.selftest.suites.arrays import encode
+    from vega_image.selftest.suites.golden import dull
+
+    assert dull(encode(values, "fp32"), images=images) is expected
