@@ -114,6 +114,7 @@ def _taken_back(journal: Journal) -> Iterator[None]:
 def prepare_session(wish: Wish) -> Session:
     """Check everything that can be checked before anything is started or written."""
     texts = load_texts(wish.language)
+    choosing.all_cases()
     suite = suite_version()
     if wish.suite == GGML:
         special.ggml_device(wish.device)
