@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -35,8 +36,8 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def main() -> None:
-    """Print the ratio over some stems in all directions."""
+def main() -> int:
+    """Print the ratio over some stems in all directions; return 1 if it is over budget."""
     bare = bounded = 0.0
     for case, direction in TRIALS:
         trial = Trial(case, direction, "fp32", "real")
@@ -44,8 +45,11 @@ def main() -> None:
         assert isinstance(oracle, ConvOracle)
         bare += bare_seconds(oracle)
         bounded += judged_seconds(trial)
-    print(f"bound over bare fp64 reference: {bounded / bare:.2f} (budget {BUDGET})")
+    ratio = bounded / bare
+    over = "  OVER BUDGET" if ratio > BUDGET else ""
+    print(f"bound over bare fp64 reference: {ratio:.2f} (budget {BUDGET}){over}")
+    return 1 if over else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

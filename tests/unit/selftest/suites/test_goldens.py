@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from base64 import b64decode
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from vega_image.selftest import datafiles
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.seam import Computed
 from vega_image.selftest.suites import golden_table
@@ -71,8 +76,6 @@ def test_a_damaged_or_foreign_file_is_refused(text: str) -> None:
 
 
 def test_a_disagreement_writes_nothing() -> None:
-    from dataclasses import replace
-
     from vega_image.selftest.suites.golden import DisagreementError, entries, hashed
 
     prepared = entries()[0].prepare()
@@ -101,3 +104,55 @@ def test_no_hash_is_written_of_what_a_dead_kernel_would_give(
     from vega_image.selftest.suites.golden import dull
 
     assert dull(encode(values, "fp32"), images=images) is expected
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shipped_folder = Path(datafiles.__file__).parent / "data"
+    return Path(shutil.copytree(shipped_folder, tmp_path / "data"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_planted_disagreement_leaves_every_file_as_it_was(folder: Path) -> None:
+    from vega_image.selftest.suites.golden import entries, hashed
+    from vega_image.selftest.suites.golden_word import make
+
+    prepared = entries()[0].prepare()
+    given = prepared.request.inputs["x0"]
+    bit = bytes([given.data[0] ^ 1]) + given.data[1:]
+    inputs = {**prepared.request.inputs, "x0": replace(given, data=bit)}
+    spoilt = replace(prepared, request=replace(prepared.request, inputs=inputs))
+    before = contents(folder)
+    with pytest.raises(SelftestError) as caught:
+        make(folder, lambda _: hashed(spoilt))
+    assert (caught.value.code, caught.value.exit_code) == ("GOLDEN_DISAGREEMENT", 4)
+    assert contents(folder) == before
+
+
+def test_what_is_written_is_whole_and_the_manifest_knows_it(folder: Path) -> None:
+    from vega_image.selftest.suites.golden import text
+    from vega_image.selftest.suites.golden_word import make
+
+    fresh = text({"a": "A" * 43 + "="})
+    assert "1 hashes" in make(folder, lambda _: fresh)
+    written = contents(folder)
+    assert written["golden.json"] == fresh.encode()
+    noted = datafiles.digests(written[datafiles.MANIFEST])
+    assert set(noted) == set(datafiles.TABLES)
+    for name, digest in noted.items():
+        assert hashlib.sha256(written[name]).hexdigest() == digest
+
+
+def test_a_hash_that_is_no_longer_computed_is_named() -> None:
+    from vega_image.selftest.suites.golden_word import check
+
+    right = datafiles.table("golden.json").decode()
+    assert check(lambda _: right) == f"as shipped: {len(shipped())} hashes"
+    hashes = json.loads(right)["sha256"]
+    name = min(hashes)
+    with pytest.raises(SelftestError, match=name) as caught:
+        check(lambda _: right.replace(hashes[name], "A" * 43 + "="))
+    assert (caught.value.code, caught.value.exit_code) == ("GOLDEN_DIFFERS", 4)
