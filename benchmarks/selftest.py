@@ -3,8 +3,8 @@
     python benchmarks/selftest.py [r1] [r2] [golden]
 
 Each is a whole process, the import of torch included. Memory is the sum over the process and
-all its children, sampled; pages that forked children share count in each. Exits 1 over budget. Where seconds of processors are few
-beside the wall time, other work on the machine was measured too.
+all its children, sampled; pages that forked children share count in each. Exits 1 over budget.
+Where the seconds of processors are few beside the wall time, other work was measured too.
 """
 
 from __future__ import annotations
