@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -103,34 +102,3 @@ def test_the_pyz_is_the_same_each_time_and_runs_alone(tmp_path: Path) -> None:
     spawned = selftest("--level", "r1", "--isolation", "spawn", "--report", str(tmp_path / "r"),
                        program=("-I", str(one)), cwd=tmp_path)  # fmt: skip
     assert spawned.returncode == 0, spawned.stderr
-
-
-@pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
-def test_the_core_runs_on_other_pythons(version: str, tmp_path: Path) -> None:
-    interpreter = python(version)
-    if interpreter is None:
-        pytest.skip(f"no Python {version} here")
-    pyz = tmp_path / "selftest.pyz"
-    selftest("pack", "--output", str(pyz))
-    argv = [interpreter, "-W", "error", str(pyz), "list", "--json"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    kinds = [case["kind"] for case in json.loads(done.stdout)["cases"]]
-    assert {kind: kinds.count(kind) for kind in kinds} == {
-        "op": 98, "linalg": 20, "conv": 1016, "regression": 29,
-    }  # fmt: skip
-
-
-def python(version: str) -> str | None:
-    """Find another Python, also those pyenv keeps out of the path."""
-    pyenv = shutil.which("pyenv")
-    kept = Path(pyenv).resolve().parents[1] / "versions" if pyenv else Path("absent")
-    candidates = [shutil.which(f"python{version}"), *kept.glob(f"{version}.*/bin/python")]
-    for candidate in candidates:
-        if candidate is None:
-            continue
-        argv = [str(candidate), "--version"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if done.stdout.startswith(f"Python {version}."):
-            return str(candidate)
-    return None

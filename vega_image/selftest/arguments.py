@@ -76,6 +76,9 @@ def parser() -> Parser:
     explain.add_argument("case", metavar="CASE")
     golden = words.add_parser("golden", help="check the shipped golden hashes, or make them")
     golden.add_argument("--write", action="store_true", help="make them anew")
+    golden.add_argument(
+        "--tables", action="store_true", help="only note the digests of edited tables"
+    )
     packing = words.add_parser("pack", help="write vega-selftest.pyz")
     packing.add_argument("--output", type=Path, default=Path("vega-selftest.pyz"))
     # Without a help text it is not listed: only our own children are started with it.

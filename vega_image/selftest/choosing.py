@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import cast
 
-from vega_image.selftest import endurance, speed, tables
+from vega_image.selftest import datafiles, endurance, speed, tables
 from vega_image.selftest.arguments import Wish
-from vega_image.selftest.case import Case
+from vega_image.selftest.case import Case, Trial
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.identity import Known
 from vega_image.selftest.levels import TABLE, telling
 from vega_image.selftest.runner import Item, Part
 from vega_image.selftest.suite import OWN, Suite, group_of
-from vega_image.selftest.suites.golden_table import GoldenError, shipped
+from vega_image.selftest.suites.golden_table import shipped
 
 PLAN = "vega_image.selftest.suites.plan"
 WILD = "*?["
 
 
 def all_cases() -> tuple[Case, ...]:
-    """Return every case. Raises SelftestError (4) for damaged tables."""
+    """Return every case. Raises SelftestError (4) unless every table is whole and right."""
+    # First, for it tells another version from damage.
+    shipped()
+    for name in datafiles.TABLES:
+        datafiles.table(name)
     try:
-        shipped()
         return tables.cases()
-    except (tables.TableError, GoldenError) as error:
-        raise SelftestError(
-            "TABLES_DAMAGED", str(error), exit_code=4, hint="install vega-image again"
-        ) from error
+    except (tables.TableError, KeyError, TypeError) as error:
+        raise datafiles.damaged(str(error), at="data") from error
 
 
 def one_case(name: str) -> Case:
@@ -84,6 +85,14 @@ def problems_of(wish: Wish) -> tuple[tuple[Case, str, str], ...]:
         for direction in case.directions
         if only.get("direction", direction) == direction and only.get("dtype", dtype) == dtype
     )
+
+
+def needs_torch(case: Case, trial: Trial) -> bool:
+    """Whether the right answer is computed with torch: not that of a convolution."""
+    if case.kind != "regression":
+        return case.kind in {"op", "linalg"}
+    listed = cast("list[dict[str, object]]", case.params["replays"])
+    return listed[int(trial.profile.rpartition(".")[2])]["kind"] != "conv"
 
 
 def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:

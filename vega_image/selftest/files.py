@@ -3,58 +3,72 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vega_image.selftest.errors import SelftestError
 
 VERDICT_LIMIT = 1 << 16
+PROBE = bytes(4096)
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file beside its place, make it durable, move it in. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        os.replace(temporary, path)  # noqa: PTH105 - pairs with mkstemp's text
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108 - pairs with mkstemp's text
-        raise
+    _move(_beside(path, data, mode=mode), path)
     _make_durable(path.parent)
 
 
 def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write several files, all or none of those that were not there. Raises SelftestError."""
-    written: list[Path] = []
+    """Write several files, all or none: they move in once all are on the disk.
+
+    Raises SelftestError (2, 5).
+    """
+    ready: dict[str, Path] = {}
+    fresh: list[Path] = []
     try:
         for name, data in files.items():
-            fresh = not (folder / name).exists()
-            write_whole(folder / name, data)
-            if fresh:
-                written.append(folder / name)
+            ready[name] = _beside(folder / name, data, mode=0o644)
+        for name in files:
+            new = not os.path.lexists(folder / name)
+            _move(ready.pop(name), folder / name)
+            fresh += [folder / name] if new else []
     except OSError as error:
-        for path in written:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        raise _refused(folder, error) from error
+        for path in fresh:
+            _remove(path)
+        raise refused(folder, error) from error
+    finally:
+        for temporary in ready.values():
+            _remove(temporary)
+    _make_durable(folder)
 
 
-def writable_folder(folder: Path) -> None:
-    """Make a folder and prove that files can be made in it. Raises SelftestError."""
+def writable_folder(folder: Path) -> tuple[Path, ...]:
+    """Make a folder and prove that files can be written in it.
+
+    Returns the folders that were not there before. Raises SelftestError (2, 5).
+    """
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    made = tuple(reversed(missing))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(PROBE)
+            file.flush()
     except OSError as error:
-        raise _refused(folder, error) from error
+        remove_folders(made)
+        raise refused(folder, error) from error
+    return made
+
+
+def remove_folders(made: Sequence[Path]) -> None:
+    """Remove folders that `writable_folder` made, unless something is in them."""
+    for path in reversed(made):
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 def read_verdict(path: Path) -> str | None:
@@ -80,13 +94,47 @@ def read_verdict(path: Path) -> str | None:
     return data.decode("utf-8", "replace") if len(data) <= VERDICT_LIMIT else ""
 
 
-def _refused(folder: Path, error: OSError) -> SelftestError:
+def refused(folder: Path, error: OSError) -> SelftestError:
+    """Say why a folder cannot take a report: a wrong name (2), or no room or right (5)."""
+    misnamed = isinstance(error, (FileExistsError, NotADirectoryError))
+    hint = "choose another folder with --report DIR"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        hint = "make room, or choose a folder on another disk with --report DIR"
     return SelftestError(
         "REPORT_FOLDER",
         f"cannot write to {folder}: {error.strerror or error}",
-        hint="choose another folder with --report DIR",
+        exit_code=2 if misnamed else 5,
+        hint=hint,
         at=str(folder),
     )
+
+
+def _beside(path: Path, data: bytes, *, mode: int) -> Path:
+    """Write a file next to its place, on the disk when this returns. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
+    except BaseException:
+        _remove(Path(temporary))
+        raise
+    return Path(temporary)
+
+
+def _move(temporary: Path, path: Path) -> None:
+    try:
+        temporary.replace(path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _make_durable(folder: Path) -> None:

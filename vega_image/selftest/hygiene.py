@@ -51,6 +51,8 @@ def _malformed(request: Request, outcome: Computed) -> Iterator[str]:
         if name not in outcome.outputs:
             yield f"output {name} is missing"
     for name, array in outcome.outputs.items():
+        if name not in request.wanted:
+            yield f"output {name} was not asked for"
         width = DTYPE_BYTES.get(array.dtype)
         if width is None:
             yield f"output {name} has the unknown type {array.dtype}"
@@ -65,6 +67,9 @@ def _changed_inputs(request: Request, outcome: Computed) -> Iterator[str]:
         given = request.inputs.get(name)
         if given is not None and input_hash(given) != seen:
             yield f"input {name} is not on the device what it was on the host"
+    if outcome.inputs_sha256:
+        for name in request.inputs.keys() - outcome.inputs_sha256.keys():
+            yield f"input {name} was not read back from the device"
 
 
 def _impossible(

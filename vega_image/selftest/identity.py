@@ -8,9 +8,9 @@ import platform
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
+from vega_image.selftest import datafiles
 from vega_image.selftest.devices.opening import open_device, preload
 from vega_image.selftest.encode import encode
 from vega_image.selftest.errors import SelftestError
@@ -25,7 +25,6 @@ CARD_FIELDS = {"pci": "pci_id", "subsystem": "subsystem", "vbios": "vbios",
                "slot": "pci_slot"}  # fmt: skip
 CARD = re.compile(r"hip(:[0-9]{1,3})?")
 FOREIGN = "python:"
-TABLES = ("conv.jsonl", "linalg.jsonl", "regressions.jsonl", "golden.json", "calibration.json")
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,15 @@ def _driver(facts: Facts) -> str:
     return version if isinstance(version, str) else str(facts.driver.source_version)
 
 
-def suite_version(version: str) -> str:
-    """Return the suite's version with a digest of its tables: other data, other suite."""
+def suite_version() -> str:
+    """Return the suite's version with a digest of its tables: other data, other suite.
+
+    Raises SelftestError (4) for damaged tables.
+    """
     sha = hashlib.sha256()
-    folder = resources.files("vega_image.selftest") / "data"
-    for name in TABLES:
-        file = folder / name
-        sha.update(file.read_bytes() if file.is_file() else b"")
-    return f"{version}+{sha.hexdigest()[:12]}"
+    for name in datafiles.TABLES:
+        sha.update(datafiles.table(name))
+    return f"{datafiles.SUITE_VERSION}+{sha.hexdigest()[:12]}"
 
 
 def key_of(known: Known, *, image: str, profile: str, suite: str) -> Key:

@@ -6,7 +6,7 @@ its reports tell of the last run only. Two runs at once into one folder are refu
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
 import math
 import os
@@ -75,8 +75,8 @@ class Journal:
     """An open journal; every line is handed to the kernel at once."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._path, self._fresh = path, not path.exists()
         try:
             self._file = os.open(path, flags, 0o644)
             if not _locked(self._file):
@@ -86,14 +86,10 @@ class Journal:
                     hint="choose another folder with --report DIR",
                     at=str(path),
                 )
+            self._before = os.fstat(self._file).st_size
             self._mend(path)
         except OSError as error:
             raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> SelftestError:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        text = f"cannot write {self._path}: {error.strerror}"
-        return SelftestError("JOURNAL", text, exit_code=5 if full else 2, at=str(self._path))
 
     def _mend(self, path: Path) -> None:
         # A line cut short by a kill must not swallow the first line of this run.
@@ -104,7 +100,7 @@ class Journal:
                 os.write(self._file, b"\n")
 
     def add(self, entry: Entry) -> None:
-        """Append one line. Raises SelftestError where it finds no room."""
+        """Append one line. Raises SelftestError (5) if there is no room for all of it."""
         data = memoryview(entry.to_line())
         try:
             while data:
@@ -112,10 +108,30 @@ class Journal:
         except OSError as error:
             raise self._refused(error) from error
 
+    def undo(self) -> None:
+        """Take back what was added since it was opened, and close it."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._before)
+            os.close(self._file)
+            if self._fresh:
+                self._path.unlink()
+
     def close(self) -> None:
-        """Make the lines durable."""
-        os.fsync(self._file)
-        os.close(self._file)
+        """Make the lines durable. Raises SelftestError (5) where they cannot be."""
+        try:
+            os.fsync(self._file)
+            os.close(self._file)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> SelftestError:
+        return SelftestError(
+            "JOURNAL",
+            f"cannot write {self._path}: {error.strerror or error}",
+            exit_code=5,
+            hint="make room, or choose another folder with --report DIR",
+            at=str(self._path),
+        )
 
 
 def _locked(file: int) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from types import FrameType
@@ -17,6 +17,7 @@ from vega_image.selftest.case import Case
 from vega_image.selftest.encode import Json
 from vega_image.selftest.errors import Interrupted, SelftestError
 from vega_image.selftest.out import Progress, complain, show, show_json
+from vega_image.selftest.suite import load_module
 from vega_image.selftest.texts import Texts
 
 INTERRUPTED = 130
@@ -31,6 +32,15 @@ def main(argv: Sequence[str]) -> int:
     except SelftestError as error:
         complain(error, as_json=as_json)
         return error.exit_code
+    except OSError as error:
+        failed = SelftestError(
+            "SYSTEM",
+            f"{error.filename or 'this system'}: {error.strerror or error}",
+            exit_code=5,
+            hint="is there room left on the disks, and may you write there?",
+        )
+        complain(failed, as_json=as_json)
+        return failed.exit_code
     except (KeyboardInterrupt, Interrupted):
         stopped = SelftestError(
             "INTERRUPTED", "stopped before there was a verdict", exit_code=INTERRUPTED
@@ -72,27 +82,24 @@ def _dispatch(argv: Sequence[str]) -> int:
         show_json({"pyz": str(options.output)}) if options.json else show(str(options.output))
         return 0
     if word == "golden":
-        return _golden(write=options.write)
+        return _golden(options)
     from vega_image.selftest.devices.opening import open_device  # noqa: PLC0415 - torch
     from vega_image.selftest.worker import work_spawned  # noqa: PLC0415 - only in a child
 
     return work_spawned(open_device)
 
 
-def _golden(*, write: bool) -> int:
+def _golden(options: Namespace) -> int:
     # By name: it needs numpy and torch, which list, explain and pack do without.
-    module = importlib.import_module("vega_image.selftest.suites.golden")
-    code = module.main(write=write)
+    module = load_module("vega_image.selftest.suites.golden_word")
+    code = module.main(write=options.write, tables=options.tables, as_json=options.json)
     assert isinstance(code, int)
     return code
 
 
-def _run(options: object) -> int:
-    from argparse import Namespace  # noqa: PLC0415 - only its type
-
+def _run(options: Namespace) -> int:
     from vega_image.selftest.session import run_selftest  # noqa: PLC0415 - not for list
 
-    assert isinstance(options, Namespace)
     wish = parse_run(options)
     return run_selftest(wish, _progress)
 

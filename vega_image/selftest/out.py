@@ -76,9 +76,23 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        # Whoever read us has seen enough; the exit code still has to be the verdict's.
+    except OSError as error:
+        # Whatever is still in the stream must not fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # Whoever closed a pipe has seen enough; what cannot be said aloud is said by the exit
+        # code. A result that a full disk swallowed is another matter.
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            raise SelftestError(
+                "OUTPUT",
+                f"cannot write the result: {error.strerror or error}",
+                exit_code=5,
+                hint="is the disk behind the standard output full?",
+            ) from error
+
+
+def remark(text: str) -> None:
+    """Say how far something is."""
+    _write(sys.stderr, f"{text}\n")
 
 
 def show(text: str) -> None:

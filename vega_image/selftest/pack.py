@@ -22,13 +22,40 @@ if TYPE_CHECKING:
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHEBANG = b"#!/usr/bin/env python3\n"
 ROOT = "vega_image/selftest"
-MAIN = """import sys
+MAIN = """import json
+import sys
+import zipfile
 
-from vega_image.selftest.main import main
 
-sys.exit(main(sys.argv[1:]))
+def refuse(exit_code, code, message, hint):
+    if "--json" in sys.argv:
+        error = {"exit": exit_code, "code": code, "message": message, "hint": hint, "at": None}
+        sys.stdout.write(json.dumps({"error": error}, indent=1) + "\\n")
+    else:
+        sys.stderr.write(code + ": " + message + "\\nhint: " + hint + "\\n")
+    sys.exit(exit_code)
+
+
+def damage(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip()
+    except (OSError, zipfile.BadZipFile) as error:
+        return str(error)
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 10):
+        message = "this is Python %d.%d, at least 3.10 is needed" % sys.version_info[:2]
+        refuse(5, "PYTHON_TOO_OLD", message, "run it with a later python3")
+    bad = damage(__loader__.archive)
+    if bad:
+        refuse(4, "ARCHIVE_DAMAGED", __loader__.archive + ": " + bad, "copy the file again")
+    from vega_image.selftest.main import main
+
+    sys.exit(main(sys.argv[1:]))
 """
-LEFT_OUT = ("__pycache__", ".pyc")
+KEPT = (".py", ".json", ".jsonl", ".tsv", ".c", ".h", ".def", "prebuilt/vega-ggml")
 EXECUTABLE = 0o100755 << 16
 PLAIN = 0o100644 << 16
 
@@ -40,7 +67,7 @@ def pack(path: Path) -> None:
     except OSError as error:
         text = f"cannot write {path}: {error.strerror or error}"
         raise SelftestError(
-            "PACK", text, at=str(path), hint="choose another --output"
+            "PACK", text, exit_code=5, at=str(path), hint="choose another --output"
         ) from error
 
 
@@ -63,10 +90,9 @@ def archive() -> bytes:
 
 def _tree(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
-        if entry.name.endswith(LEFT_OUT):
-            continue
         path = f"{name}/{entry.name}"
         if entry.is_dir():
             yield from _tree(entry, path)
-        else:
+        elif path.endswith(KEPT) and not entry.name.startswith("."):
+            # Whatever else an editor or a tool left in a checkout would make other bytes.
             yield path, entry.read_bytes()

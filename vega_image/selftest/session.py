@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
@@ -15,18 +14,17 @@ from typing import NoReturn
 from vega_image.selftest import (
     choosing,
     gate,
-    report_html,
-    report_junit,
     reset,
     special,
     sweep,
     sweepwords,
-    tables,
 )
 from vega_image.selftest.arguments import Wish
-from vega_image.selftest.devices.replay import begin_recording
+from vega_image.selftest.delivery import complain_of, deliver, tell, versions
+from vega_image.selftest.devices.opening import load_torch_modules
+from vega_image.selftest.devices.replay import begin_recording, check_recording
 from vega_image.selftest.errors import SelftestError
-from vega_image.selftest.files import writable_folder, write_all, write_whole
+from vega_image.selftest.files import remove_folders, writable_folder, write_whole
 from vega_image.selftest.finding import Finding, in_order
 from vega_image.selftest.host import read_machine
 from vega_image.selftest.identity import (
@@ -43,9 +41,9 @@ from vega_image.selftest.journal import Entry, Journal
 from vega_image.selftest.journaling import entry_of
 from vega_image.selftest.levels import TABLE, rehearsed
 from vega_image.selftest.machine import machine_results
-from vega_image.selftest.out import Progress, complain, encode_json, show, show_json
+from vega_image.selftest.out import Progress, show
 from vega_image.selftest.reading import Sysroot
-from vega_image.selftest.report import Report, Run, summary_json, to_json
+from vega_image.selftest.report import Report, Run
 from vega_image.selftest.result import Result
 from vega_image.selftest.runner import Part, Runner, Settings
 from vega_image.selftest.seen import Seen
@@ -78,31 +76,67 @@ class Session:
 def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> int:
     """Run, report, settle the gate; return the exit code 0, 7 (needs a reset), 8 or 9.
 
-    Raises SelftestError for whatever stops it before a verdict; then no report is written.
+    Raises SelftestError for whatever stops it before a verdict; then no report is written, and
+    what was begun of one is taken back.
     """
     session = prepare_session(wish)
     if wish.dry_run:
         return _dry_run(session)
-    writable_folder(wish.report)
-    journal = Journal(wish.report / "journal.jsonl")
-    begun = _begin_gate(session)
+    made = writable_folder(wish.report)
+    try:
+        begun = _begin_gate(session)
+        report = _reported(session, begun, progress_to)
+    except (SelftestError, OSError):
+        remove_folders(made)
+        raise
+    _finish_gate(session, begun, report.exit_code)
+    complain_of(report)
+    tell(report, wish, session.texts)
+    return report.exit_code
+
+
+def _reported(
+    session: Session, begun: gate.Record | None, progress_to: Callable[[Texts, int], Progress]
+) -> Report:
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, found = _results(session, journal, progress_to)
+        journal = Journal(session.wish.report / sweepwords.JOURNAL)
+        with _closing(journal, keep=bool(session.steps)):
+            results, found = _results(session, journal, progress_to)
+            run = _run_facts(session, started.isoformat(timespec="seconds"), found)
+            report = Report(run(time.monotonic() - clock), results)
+            deliver(report, session.wish, session.texts)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
         raise
-    run = _run_facts(session, started.isoformat(timespec="seconds"), found)
-    report = Report(run(time.monotonic() - clock), results)
-    deliver(report, wish, session.texts)
-    _finish_gate(session, begun, report.exit_code)
-    return report.exit_code
+    return report
+
+
+@contextmanager
+def _closing(journal: Journal, *, keep: bool) -> Iterator[None]:
+    """Keep the lines of a run that ended or was interrupted; not of one that went wrong.
+
+    `keep` them always: a sweep goes on from them, and they cost hours.
+    """
+    try:
+        yield
+        journal.close()
+    except (SelftestError, OSError):
+        if keep:
+            journal.close()
+        else:
+            journal.undo()
+        raise
+    except BaseException:
+        journal.close()
+        raise
 
 
 def prepare_session(wish: Wish) -> Session:
     """Check everything that can be checked before anything is started or written."""
     texts = load_texts(wish.language)
-    suite = suite_version(tables.SUITE_VERSION)
+    choosing.all_cases()
+    suite = suite_version()
     if wish.suite == GGML:
         special.ggml_device(wish.device)
         return Session(wish, _ggml_known(wish.device), texts, suite)
@@ -115,7 +149,17 @@ def prepare_session(wish: Wish) -> Session:
     if wish.plant:
         _check_fault(wish.plant)
     parts = () if wish.sweeps else choosing.parts_of(wish, known)
+    if not wish.dry_run:
+        _check_modules(parts)
     return Session(wish, known, texts, suite, parts, steps)
+
+
+def _check_modules(parts: tuple[Part, ...]) -> None:
+    """Raise SelftestError (5) where the judges cannot be imported: no device's fault."""
+    for part in parts:
+        load_suite(part.suite)
+        if any(choosing.needs_torch(*item) for item in part.items):
+            load_torch_modules()
 
 
 def _ggml_known(spec: str) -> Known:
@@ -173,12 +217,13 @@ def _results(
                 swept = Sweep(setting, heard, kept, alive)
                 return (*facts, *swept.run(session.steps, done)), ()
         results, dead = _run(session, heard, alive)
-        lost = _lost(session, dead) if dead else ()
-        settled = tuple(seen.graded(result) for result in results)
-        return (*facts, *settled), (*lost, *seen.findings())
     finally:
         progress.end()
-        journal.close()
+    if wish.record is not None:
+        check_recording(wish.record)
+    lost = _lost(session, dead) if dead else ()
+    settled = tuple(seen.graded(result) for result in results)
+    return (*facts, *settled), (*lost, *seen.findings())
 
 
 def _lost(session: Session, dead: str) -> tuple[Finding, ...]:
@@ -292,43 +337,6 @@ def _rehearsal(session: Session) -> str:
     return "" if short == level else f"{short.runs}/{level.runs}"
 
 
-def versions() -> Mapping[str, str]:
-    """Return what computes and judges here, without importing it."""
-    found = {"python": platform.python_version(), "kernel": platform.release()}
-    for name in ("numpy", "torch"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
-
-
-def deliver(report: Report, wish: Wish, texts: Texts) -> None:
-    """Write the three reports and say the verdict."""
-    _complain_of(report)
-    files = {
-        "report.json": encode_json(to_json(report, texts)),
-        "report.xml": report_junit.junit(report),
-        "report.html": report_html.page(report, texts),
-    }
-    write_all(wish.report, files)
-    if wish.json:
-        show_json(summary_json(report, str(wish.report)))
-        return
-    show(f"{texts.say(f'verdict.{report.verdict}')}: {report.sentence(texts)}")
-    for label in report.labels(texts):
-        show(label)
-    show(str(wish.report / "report.html"))
-
-
-def _complain_of(report: Report) -> None:
-    for finding in report.run.findings:
-        if finding.code == reset.CODE:
-            text = f"{finding.title}: {finding.detail}"
-            error = SelftestError(finding.code, text, exit_code=7, hint=finding.action)
-            complain(error, as_json=False)
-
-
 def _begin_gate(session: Session) -> gate.Record | None:
     wish, known = session.wish, session.known
     if wish.verdict_file is None:
@@ -357,4 +365,10 @@ def _write_gate(path: Path, record: gate.Record) -> None:
         write_whole(path, gate.encode(record).encode())
     except OSError as error:
         text = f"cannot write {path}: {error.strerror or error}"
-        raise SelftestError("VERDICT_FILE", text, at=str(path)) from error
+        raise SelftestError(
+            "VERDICT_FILE",
+            text,
+            exit_code=5,
+            hint="choose another place with --verdict-file FILE",
+            at=str(path),
+        ) from error

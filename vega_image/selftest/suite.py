@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Protocol, cast
 
 from vega_image.selftest.case import Case, Trial
@@ -85,16 +86,24 @@ class Work:
 
 
 def load_suite(name: str) -> Suite:
-    """Import a suite by its module's name. Raises SelftestError if it cannot be."""
+    """Import a suite by its module's name. Raises SelftestError (5) if it cannot be."""
+    return cast("Suite", load_module(name))
+
+
+def load_module(name: str) -> ModuleType:
+    """Import what needs more than Python itself. Raises SelftestError (5) without it."""
     try:
-        return cast("Suite", importlib.import_module(name))
-    except ImportError as error:
-        missing = error.name or name
+        return importlib.import_module(name)
+    except Exception as error:
+        # A library that is missing is an OSError, one of another version anything at all.
+        missing = getattr(error, "name", None) or name
+        why = "" if isinstance(error, ModuleNotFoundError) else f": {error}"
         raise SelftestError(
             "MODULE_MISSING",
-            f"the suite needs {missing}, which this Python does not have",
-            hint=f"install {missing.split('.')[0]}, or run inside the image",
-            at=name,
+            f"this Python cannot import {missing}{why}",
+            exit_code=5,
+            hint="install numpy and torch for it, or run it with the image's own Python",
+            at=str(missing),
         ) from error
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
+from vega_image.selftest.datafiles import damaged, raw
 from vega_image.selftest.errors import SelftestError
 
 
@@ -23,15 +24,24 @@ class Texts:
 
 
 def load_texts(language: str = "en") -> Texts:
-    """Read a language's table. Raises SelftestError for a language that is not there."""
+    """Read a language's table; what it does not say yet is said in English.
+
+    Raises SelftestError: a language that is not there (2), a damaged table (4).
+    """
     file = resources.files("vega_image.selftest") / "data" / f"texts.{language}.json"
     known = len(language) == 2 and language.isalpha()  # noqa: PLR2004 - ISO 639-1
-    try:
-        table = json.loads(file.read_text("utf-8")) if known else None
-    except FileNotFoundError:
-        table = None
-    if table is None:
+    if not known or not file.is_file():
         raise SelftestError(
             "LANGUAGE", f"no texts in {language!r}", hint="--language en", at=language
         )
-    return Texts(language, {str(key): str(text) for key, text in table.items()})
+    english = _table("texts.en.json")
+    return Texts(language, {**english, **_table(f"texts.{language}.json")})
+
+
+def _table(name: str) -> Mapping[str, str]:
+    try:
+        table = json.loads(raw(name))
+        return {str(key): str(text) for key, text in table.items()}
+    except (ValueError, AttributeError, RecursionError) as error:
+        text = f"{name}: {error}"
+        raise damaged(text, at=name) from error

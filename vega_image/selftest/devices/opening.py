@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from vega_image.selftest.devices.tensors import TORCH
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.seam import Device
+from vega_image.selftest.suite import load_module
 
 WORDS = "cpu, hip, hip:N, replay:FILE or python:MODULE:FUNCTION"
 
@@ -42,33 +44,38 @@ def preload(spec: str) -> None:
     Raises SelftestError if it cannot be imported.
     """
     if spec == "cpu" or spec.startswith("hip"):
-        _torch_modules()
+        load_torch_modules()
 
 
 def _torch_device(kind: str, index: int) -> Device:
-    _torch_modules()
+    load_torch_modules()
     from vega_image.selftest.devices import cpu, hip  # noqa: PLC0415 - after the check
 
     return cpu.open_cpu() if kind == "cpu" else hip.open_hip(index)
 
 
-def _torch_modules() -> None:
-    for name in ("numpy", "torch"):
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise SelftestError(
-                "MODULE_MISSING",
-                f"this Python cannot import {name}: {error}",
-                exit_code=5,
-                hint="run it with the image's own Python, or use --device replay:FILE",
-                at=name,
-            ) from error
+def load_torch_modules() -> None:
+    """Import numpy and torch. Raises SelftestError (5): not there, broken, or too old."""
+    load_module("numpy")
+    torch = load_module("torch")
+    absent = [name for name in TORCH.values() if not hasattr(torch, name)]
+    if absent:
+        version = getattr(torch, "__version__", "of no known version")
+        raise SelftestError(
+            "DTYPE_MISSING",
+            f"torch {version} has no {', '.join(absent)}",
+            exit_code=5,
+            hint="run it with the image's own Python, or with torch 2 or later",
+            at="torch",
+        )
 
 
 def _foreign(module: str, function: str, *, spec: str) -> Device:
     try:
-        make = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise SelftestError("UNKNOWN_DEVICE", str(error), at=spec) from error
-    return cast("Callable[[], Device]", make)()
+        make = cast("Callable[[], Device]", getattr(importlib.import_module(module), function))
+        return make()
+    except Exception as error:
+        text = f"cannot be opened: {type(error).__name__}: {error}"
+        raise SelftestError(
+            "UNKNOWN_DEVICE", text, hint=f"--device takes {WORDS}", at=spec
+        ) from error

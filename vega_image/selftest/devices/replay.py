@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -45,7 +47,12 @@ class ReplayDevice:
             file = path.open("rb")
         except OSError as error:
             text = f"cannot read {path}: {error.strerror}"
-            raise SelftestError("REPLAY", text, at=str(path)) from error
+            raise SelftestError(
+                "REPLAY",
+                text,
+                hint="--device replay:FILE, made with --record FILE",
+                at=str(path),
+            ) from error
         head: Mapping[str, object] = {}
         places: dict[str, Place] = {}
         with file:
@@ -105,19 +112,46 @@ class Recorder:
         outcome = self.device.run(request)
         if request.key not in self.kept:
             self.kept.add(request.key)
-            with self.path.open("ab") as file:
-                file.write(recorded(request.key, outcome))
+            self._keep(recorded(request.key, outcome))
         return outcome
+
+    def _keep(self, line: bytes) -> None:
+        try:
+            # Not made again where an earlier failure removed it.
+            with self.path.open("r+b") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(line)
+        except OSError:
+            # A full disk is not the device's fault: the parent will miss the file and say so.
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
 
 def begin_recording(path: Path, identity: Mapping[str, object]) -> None:
-    """Start a recording. Raises SelftestError if the file cannot be written."""
+    """Start a recording. Raises SelftestError (5) if the file cannot be written."""
     head = {"schema": SCHEMA, "identity": dict(identity)}
     try:
         path.write_bytes(json.dumps(head, sort_keys=True).encode() + b"\n")
     except OSError as error:
         text = f"cannot write {path}: {error.strerror}"
-        raise SelftestError("RECORDING", text, at=str(path)) from error
+        raise _unwritable(path, text) from error
+
+
+def check_recording(path: Path) -> None:
+    """Raise SelftestError (5) where a recording was given up for want of room."""
+    if not path.exists():
+        text = f"{path}: no room left for the recording; it was removed"
+        raise _unwritable(path, text)
+
+
+def _unwritable(path: Path, text: str) -> SelftestError:
+    return SelftestError(
+        "RECORDING",
+        text,
+        exit_code=5,
+        hint="choose another place with --record FILE",
+        at=str(path),
+    )
 
 
 def recorded(key: str, outcome: Outcome) -> bytes:
@@ -164,7 +198,7 @@ def _checked(path: Path, number: int, value: Mapping[str, object]) -> None:
 def _value(path: Path, number: int, line: bytes) -> dict[str, object]:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, number, "not JSON") from error
     if not isinstance(value, dict):
         raise _damaged(path, number, "not an object")
@@ -202,4 +236,10 @@ def _unpacked(packed: Mapping[str, object]) -> Array:
 
 def _damaged(path: Path, number: int, what: str) -> SelftestError:
     where = f"{path}:{number}" if number else str(path)
-    return SelftestError("REPLAY", f"{where}: {what}", exit_code=4, at=where)
+    return SelftestError(
+        "REPLAY",
+        f"{where}: {what}",
+        exit_code=4,
+        hint="record it again: --record FILE, or copy it again",
+        at=where,
+    )

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from importlib import resources
-from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from vega_image.selftest.files import write_whole
 from vega_image.selftest.out import show
 from vega_image.selftest.suites.arrays import UNIT, decode
 from vega_image.selftest.suites.backend import load_torch
+from vega_image.selftest.suites.golden_word import data_folder, note
 from vega_image.selftest.suites.ops.op import Bilinear, Calibrated, Exact, Op, Statistic
 from vega_image.selftest.suites.ops.oracle import OpOracle
 from vega_image.selftest.suites.ops.prepare import prepare_op
@@ -78,10 +77,10 @@ def _of(trial: Trial) -> list[float]:
 
 def main() -> int:
     """Write data/calibration.json from this processor."""
-    path = Path(str(resources.files("vega_image.selftest"))) / "data" / "calibration.json"
+    folder = data_folder()
     body = {"schema": SCHEMA, "factors": measured()}
-    write_whole(path, (json.dumps(body, indent=0) + "\n").encode())
-    show(str(path))
+    write_whole(folder / "calibration.json", (json.dumps(body, indent=0) + "\n").encode())
+    show(note(folder))
     return 0
 
 

@@ -54,21 +54,31 @@ def numbers_count(array: Array) -> int:
     return len(array.data) // size if len(array.data) % size == 0 else -1
 
 
-def exactly(name: str, got: Array, want: NDArray) -> Compared:
+def exactly(name: str, got: Array, want: NDArray, *, signed: bool = False) -> Compared:
     """Compare with the one right answer: `want` rounded once to the output's format.
 
-    A NaN must be a NaN; the sign of zero is not looked at, for x - x may have either.
+    A NaN must be a NaN. The sign of zero is looked at where `signed` says so: numbers that
+    are only moved keep it, while x - x may have either.
     """
     expected = rounded(want, got.dtype)
-    found = decode(got)
+    # A byte of 2 is no right True.
+    found = decode(got) if got.dtype != "bool" else numbers(got).view(np.uint8)
     same = found == expected
     if got.dtype in FLOATS:
         same |= np.isnan(found) & np.isnan(expected)
+        if signed:
+            same &= (found != 0.0) | (np.signbit(found) == np.signbit(expected))
     return _compared(name, found, expected, same=same, bound=np.zeros(()))
 
 
 def within(name: str, got: Array, want: NDArray, bound: NDArray) -> Compared:
-    """Compare with an fp64 reference under a bound per element (or one for all)."""
+    """Compare with an fp64 reference under a bound per element (or one for all).
+
+    Raises ValueError for a bound that is not finite, for it would excuse anything.
+    """
+    if not np.isfinite(np.max(bound, initial=0.0)):
+        msg = f"{name}: a bound that is not finite"
+        raise ValueError(msg)
     limit = np.broadcast_to(bound, want.shape)
     easy = _all_within(name, got, want, limit) if want.size else None
     if easy is not None:

@@ -10,7 +10,6 @@ from vega_image.selftest.suites.arrays import encode
 from vega_image.selftest.suites.conv.geometry import Geometry, from_params
 from vega_image.selftest.suites.conv.inputs import operands
 from vega_image.selftest.suites.conv.oracle import ConvOracle
-from vega_image.selftest.suites.golden_table import golden
 from vega_image.selftest.suites.prepared import Prepared
 
 WORDS = {"F": "forward", "B": "backward-data", "W": "backward-weights"}
@@ -29,7 +28,7 @@ def prepare_geometry(case: Case, trial: Trial, geometry: Geometry, *, layout: st
     drawn = operands(geometry, trial.direction, trial.dtype, profile=profile, name=name)
     arrays = {key: encode(value, trial.dtype) for key, value in zip(NAMES, drawn, strict=False)}
     oracle = ConvOracle(
-        geometry, trial.direction, trial.dtype, profile, arrays, golden(golden_name(name))
+        geometry, trial.direction, trial.dtype, profile, arrays, golden_name(name)
     )
     return prepare_oracle(case, trial, oracle, layout=layout)
 

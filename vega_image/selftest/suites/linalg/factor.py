@@ -14,8 +14,10 @@ from vega_image.selftest.suites.linalg.row import (
     Arrays,
     Params,
     Row,
+    backward,
     frobenius,
     gamma,
+    largest,
     norm1,
     worst,
 )
@@ -34,10 +36,10 @@ def _orthogonality(q: NDArray, u: float) -> float:
 
 def _cholesky(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     a, factor = given["a"], found["l"]
-    if np.triu(factor, 1).any():
+    if np.triu(factor, 1).any() or (np.diagonal(factor) <= 0).any():
         return float("inf")
     size = np.abs(factor) @ np.abs(factor).T
-    return worst(np.abs(a - factor @ factor.T) / (gamma(params["n"] + 1, u) * size))
+    return worst(np.abs(a - factor @ factor.T), gamma(params["n"] + 1, u) * size)
 
 
 def _qr(given: Arrays, found: Arrays, u: float, params: Params) -> float:
@@ -45,7 +47,7 @@ def _qr(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     if np.tril(r, -1).any():
         return float("inf")
     longer = max(params["m"], params["n"])
-    return float(max(norm1(a - q @ r) / (longer * norm1(a) * u), _orthogonality(q, u)))
+    return largest(norm1(a - q @ r) / (longer * norm1(a) * u), _orthogonality(q, u))
 
 
 def _svd(given: Arrays, found: Arrays, u: float, params: Params) -> float:
@@ -56,7 +58,7 @@ def _svd(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     true = np.linalg.svd(a, compute_uv=False)
     product = norm1(a - (left * s) @ right) / (longer * norm1(a) * u)
     values = float(np.abs(s - true).max()) / (params["n"] * u * true[0])
-    return float(max(product, _orthogonality(left, u), _orthogonality(right.T, u), values))
+    return largest(product, _orthogonality(left, u), _orthogonality(right.T, u), values)
 
 
 def _spectrum(params: Params, name: str) -> dict[str, NDArray]:
@@ -87,7 +89,9 @@ def eigh_residual(a: NDArray, values: NDArray, vectors: NDArray, u: float) -> ND
 
 def _eigh(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     del params
-    return worst(eigh_residual(given["a"], found["w"], found["v"], u))
+    if (np.diff(found["w"]) < 0).any():
+        return float("inf")
+    return largest(float(eigh_residual(given["a"], found["w"], found["v"], u)))
 
 
 def _eig(given: Arrays, found: Arrays, u: float, params: Params) -> float:
@@ -98,7 +102,7 @@ def _eig(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     pairs = norm1(a @ vectors - vectors * values) / (n * size * u)
     trace = abs(complex(values.sum()) - float(np.trace(a)))
     empty = float("inf") if (np.abs(vectors).sum(axis=0) == 0).any() else 0.0
-    return float(max(pairs, trace / (n * u * frobenius(a) * n**0.5), empty))
+    return largest(pairs, trace / (n * u * frobenius(a) * n**0.5), empty)
 
 
 def _run_eig(t: Any, x: Any, params: Params) -> dict[str, Any]:
@@ -114,13 +118,26 @@ def _lu(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     if not permuted or np.triu(lower, 1).any() or np.tril(upper, -1).any():
         return float("inf")
     size = p @ (np.abs(lower) @ np.abs(upper))
-    return worst(np.abs(given["a"] - p @ lower @ upper) / (gamma(steps, u) * size))
+    return worst(np.abs(given["a"] - p @ lower @ upper), gamma(steps, u) * size)
 
 
 def _householder(given: Arrays, found: Arrays, u: float, params: Params) -> float:
     a, q, r = given["a"], found["q"], np.triu(found["h"])[: params["n"]]
     product = norm1(a - q @ r) / (params["m"] * norm1(a) * u)
-    return float(max(product, _orthogonality(q, u)))
+    again = norm1(q - _reflected(found["h"])) / (params["m"] * u)
+    return largest(product, _orthogonality(q, u), again)
+
+
+def _reflected(h: NDArray) -> NDArray:
+    """Multiply the reflections I - tau v v^T below the diagonal; tau is 2 over |v|^2."""
+    m, n = h.shape
+    q = np.eye(m, n)
+    for column in reversed(range(n)):
+        v = np.concatenate([np.zeros(column), [1.0], h[column + 1 :, column]])
+        # LAPACK leaves a column alone whose rest is zero already.
+        tau = 2.0 / float(v @ v) if v[column + 1 :].any() else 0.0
+        q -= tau * np.outer(v, v @ q)
+    return q
 
 
 def _run_householder(t: Any, x: Any, params: Params) -> dict[str, Any]:
@@ -130,9 +147,8 @@ def _run_householder(t: Any, x: Any, params: Params) -> dict[str, Any]:
 
 
 def _ldl(given: Arrays, found: Arrays, u: float, params: Params) -> float:
-    a, b, x = given["a"], given["b"], found["x"]
-    size = norm1(a.T) * norm1(x.T) + norm1(b.T)
-    return float(norm1((b - a @ x).T) / size / (params["n"] * u))
+    del params
+    return backward(given["a"], found["x"], given["b"], u)
 
 
 def _run_ldl(t: Any, x: Any, params: Params) -> dict[str, Any]:

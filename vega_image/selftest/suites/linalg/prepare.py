@@ -59,12 +59,19 @@ class PropertyOracle:
                 first = [int(i) for i in np.argwhere(~np.isfinite(value))[0]]
                 text = f"{name}: first element that is not finite {first}"
                 return Judgement(Verdict.NOT_FINITE, None, None, self.kind, text)
-        with np.errstate(all="ignore"):
-            size = self.row.residual(given, found, UNIT[self.dtype], self.params)
+        size = self._residual(given, found)
         right = size <= self.threshold
         verdict = Verdict.MATCH if right else Verdict.MISMATCH
         text = "" if right else f"residual {size:.4g} above {self.threshold:g}"
         return Judgement(verdict, size, self.threshold, self.kind, text)
+
+    def _residual(self, given: Mapping[str, Any], found: Mapping[str, Any]) -> float:
+        try:
+            with np.errstate(all="ignore"):
+                return self.row.residual(given, found, UNIT[self.dtype], self.params)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            # A result of nothing but zeros is measured against its own size, nothing.
+            return float("inf")
 
 
 def prepare_linalg(case: Case, trial: Trial) -> Prepared:

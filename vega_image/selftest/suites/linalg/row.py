@@ -58,6 +58,23 @@ def frobenius(a: NDArray) -> float:
     return float(np.sqrt(np.sum(np.abs(a) ** 2)))
 
 
-def worst(ratios: NDArray) -> float:
-    """Return the largest ratio; 0/0 counts as nothing."""
-    return float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(initial=0.0))
+def backward(a: NDArray, x: NDArray, b: NDArray, u: float) -> float:
+    """Return the backward error of a x = b over n u, of each right side by itself."""
+    size = norm1(a.T) * np.abs(x).max(axis=0) + np.abs(b).max(axis=0)
+    return worst(np.abs(b - a @ x).max(axis=0), size * a.shape[0] * u)
+
+
+def worst(off: NDArray, size: NDArray) -> float:
+    """Return the largest share; 0/0 counts as nothing, what is no number as infinite."""
+    shares = np.where(off == 0.0, 0.0, off / size)
+    return _largest(shares)
+
+
+def largest(*values: float) -> float:
+    """Return the largest value; infinite where one is no number, which `max` would lose."""
+    return _largest(np.asarray(values, dtype=np.float64))
+
+
+def _largest(values: NDArray) -> float:
+    found = float(np.max(values, initial=0.0))
+    return float("inf") if np.isnan(found) else found

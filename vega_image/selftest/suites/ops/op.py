@@ -35,8 +35,12 @@ class Input:
 
 @dataclass(frozen=True)
 class Exact:
-    """Right to the bit: the fp64 result rounded once."""
+    """Right to the bit: the fp64 result rounded once.
 
+    `moved`: the forward result is operands, moved; then zeros keep their signs.
+    """
+
+    moved: bool = False
     formula: str = "bit-exact against the fp64 result rounded once; integers make sums exact"
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vega_image.selftest.case import Case, Trial
+from vega_image.selftest.datafiles import table
 from vega_image.selftest.devices.tensors import to_array, to_tensor
 from vega_image.selftest.seam import Array, Request
 from vega_image.selftest.suites import rng
 from vega_image.selftest.suites.arrays import FLOATS, HALVES, decode, encode
 from vega_image.selftest.suites.backend import load_torch
 from vega_image.selftest.suites.conv.inputs import Range, guard_range, integer_range
-from vega_image.selftest.suites.golden_table import golden
 from vega_image.selftest.suites.ops.inputs import draw, slope, whole
 from vega_image.selftest.suites.ops.op import Bilinear, Bound, Calibrated, Op, Statistic
 from vega_image.selftest.suites.ops.oracle import GUARD, OpOracle
@@ -52,7 +51,7 @@ def prepare_op(case: Case, trial: Trial) -> Prepared:
     letter = "d" if trial.direction == "bwd" else "y"
     names = tuple(f"{letter}{i}" for i in range(len(reference.values)))
     formats = tuple(_format(y, trial.dtype) for y in reference.values)
-    oracle = OpOracle(reference, integers, names, formats, guard, golden(name))
+    oracle = OpOracle(reference, integers, names, formats, guard, name)
     request = Request(
         trial.key,
         f"op.{op.id}",
@@ -158,9 +157,8 @@ def calibrated(op: Op, trial: Trial) -> tuple[float, ...]:
 
 @lru_cache(maxsize=1)
 def _calibration() -> Mapping[str, list[float]]:
-    file = resources.files("vega_image.selftest") / "data" / "calibration.json"
-    table: Mapping[str, list[float]] = json.loads(file.read_text("utf-8"))["factors"]
-    return table
+    factors: Mapping[str, list[float]] = json.loads(table("calibration.json"))["factors"]
+    return factors
 
 
 def _held(values: NDArray, dtype: str) -> NDArray:
