@@ -14,6 +14,8 @@ from vega_image.selftest.errors import SelftestError
 
 ISOLATION = ("fork", "spawn")
 ONLY = ("direction", "dtype", "profile")
+TARGET = "what an external suite judges: a root folder (default /), or an image: TARGET,"
+TARGET += " name:tag, name@sha256:..., oci:DIR"
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,12 @@ def parser() -> Parser:
     explain.add_argument("case", metavar="CASE")
     golden = words.add_parser("golden", help="check the shipped golden hashes, or make them")
     golden.add_argument("--write", action="store_true", help="make them anew")
+    program = words.add_parser("program", help="check the shipped vega-ggml, or make it")
+    program.add_argument("--write", action="store_true", help="compile it anew")
     packing = words.add_parser("pack", help="write vega-selftest.pyz")
     packing.add_argument("--output", type=Path, default=Path("vega-selftest.pyz"))
     words.add_parser("worker", help=argparse.SUPPRESS)
-    for word in (run, listing, explain, golden, packing):
+    for word in (run, listing, explain, golden, program, packing):
         word.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return top
 
@@ -92,7 +96,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--memory", type=_megabytes, default=0, metavar="MB", help="limit of a child")
     add("--language", default="en")
     add("--suite", default="own", help="own, or an external suite: ggml")
-    add("--target", default="", metavar="REF", help="what an external suite judges")
+    add("--target", default="", metavar="REF", help=TARGET)
     add("--solvers", choices=("chosen", "all"), default="chosen")
     add("--dry-run", action="store_true", help="print what would run")
     add("--verdict-file", type=Path, metavar="FILE", help="also settle the gate")

@@ -15,14 +15,18 @@ from vega_image.selftest.arguments import parse_run, parser, with_word
 from vega_image.selftest.case import Case
 from vega_image.selftest.encode import Json
 from vega_image.selftest.errors import Interrupted, SelftestError
+from vega_image.selftest.external.ggml.place import OpenPlace, folder_place
 from vega_image.selftest.out import Progress, complain, show, show_json
 from vega_image.selftest.texts import Texts
 
 INTERRUPTED = 130
 
 
-def main(argv: Sequence[str]) -> int:
-    """Do what the words say; return the exit code of docs/architecture.md."""
+def main(argv: Sequence[str], *, open_place: OpenPlace = folder_place) -> int:
+    """Do what the words say; return the exit code of docs/architecture.md.
+
+    `open_place` opens what an external suite judges; the factory's knows images.
+    """
     as_json = "--json" in argv
     try:
         signal.signal(signal.SIGTERM, _terminated)
@@ -30,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         # Not in the main thread: whoever called us handles signals.
         as_json = "--json" in argv
     try:
-        return _dispatch(argv)
+        return _dispatch(argv, open_place)
     except SelftestError as error:
         complain(error, as_json=as_json)
         return error.exit_code
@@ -46,11 +50,11 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Interrupted
 
 
-def _dispatch(argv: Sequence[str]) -> int:
+def _dispatch(argv: Sequence[str], open_place: OpenPlace) -> int:
     options = parser().parse_args(with_word(argv))
     word = options.word
     if word == "run":
-        return _run(options)
+        return _run(options, open_place)
     if word == "list":
         return _list(options.kind, as_json=options.json)
     if word == "explain":
@@ -63,6 +67,8 @@ def _dispatch(argv: Sequence[str]) -> int:
         return 0
     if word == "golden":
         return _golden(write=options.write)
+    if word == "program":
+        return _program(write=options.write, as_json=options.json)
     from vega_image.selftest.devices.opening import open_device  # noqa: PLC0415 - torch
     from vega_image.selftest.worker import work_spawned  # noqa: PLC0415 - only in a child
 
@@ -77,14 +83,26 @@ def _golden(*, write: bool) -> int:
     return code
 
 
-def _run(options: object) -> int:
+def _program(*, write: bool, as_json: bool) -> int:
+    from vega_image.selftest.external.ggml import making  # noqa: PLC0415 - only for this word
+
+    known = making.write() if write else making.compare()
+    if as_json:
+        show_json(dict(known))
+    else:
+        for name, value in known.items():
+            show(f"{name:<10} {value}")
+    return 0
+
+
+def _run(options: object, open_place: OpenPlace) -> int:
     from argparse import Namespace  # noqa: PLC0415 - only its type
 
     from vega_image.selftest.session import run_selftest  # noqa: PLC0415 - not for list
 
     assert isinstance(options, Namespace)
     wish = parse_run(options)
-    return run_selftest(wish, _progress)
+    return run_selftest(wish, _progress, open_place=open_place)
 
 
 def _progress(texts: Texts, total: int) -> Progress:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 from vega_image.selftest import (
     choosing,
@@ -25,14 +25,22 @@ from vega_image.selftest import (
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.devices.replay import begin_recording
 from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.external.ggml.place import OpenPlace, folder_place
 from vega_image.selftest.files import writable_folder, write_all, write_whole
-from vega_image.selftest.finding import Finding, in_order
+from vega_image.selftest.finding import in_order
 from vega_image.selftest.identity import Known, boot_id, key_of, know, suite_version
 from vega_image.selftest.isolate import Isolation, Launch, Limits
 from vega_image.selftest.journal import Journal
 from vega_image.selftest.journaling import entry_of
 from vega_image.selftest.levels import TABLE
 from vega_image.selftest.out import Progress, encode_json, show, show_json
+from vega_image.selftest.outside import (
+    GGML,
+    Outcome,
+    dry_lines,
+    judge_outside,
+    known_before,
+)
 from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
 from vega_image.selftest.result import Result
@@ -42,7 +50,6 @@ from vega_image.selftest.suite import OWN, Work, load_suite
 from vega_image.selftest.texts import Texts, load_texts
 from vega_image.selftest.worker import encode_work, work_forked
 
-GGML = "ggml"
 HEADROOM = 3.0
 LONGEST = 4 * 3600.0
 
@@ -58,24 +65,36 @@ class Session:
     parts: tuple[Part, ...]
 
 
-def run_selftest(wish: Wish, progress_to: Callable[[Texts, int], Progress]) -> int:
+def run_selftest(
+    wish: Wish,
+    progress_to: Callable[[Texts, int], Progress],
+    *,
+    open_place: OpenPlace = folder_place,
+) -> int:
     """Run, report, settle the gate; return the exit code 0, 8 or 9.
+
+    `open_place` opens what an external suite judges.
 
     Raises SelftestError for whatever stops it before a verdict; then no report is written.
     """
     session = prepare_session(wish)
     if wish.dry_run:
         return _dry_run(session)
+    fresh = not wish.report.exists()
     writable_folder(wish.report)
     begun = _begin_gate(session)
     started, clock = datetime.now(timezone.utc), time.monotonic()  # noqa: UP017 - Python 3.10
     try:
-        results, heat = _results(session, progress_to)
+        outcome = _outcome(session, progress_to, open_place)
     except BaseException:
         _finish_gate(session, begun, gate.INTERRUPTED)
+        if fresh:
+            # Only if nothing lies in it; a journal of what did run stays.
+            with suppress(OSError):
+                wish.report.rmdir()
         raise
-    run = _run_facts(session, started.isoformat(timespec="seconds"), heat)
-    report = Report(run(time.monotonic() - clock), results)
+    run = _run_facts(session, started.isoformat(timespec="seconds"), outcome)
+    report = Report(run(time.monotonic() - clock), outcome.results)
     deliver(report, wish, session.texts)
     _finish_gate(session, begun, report.exit_code)
     return report.exit_code
@@ -86,9 +105,7 @@ def prepare_session(wish: Wish) -> Session:
     texts = load_texts(wish.language)
     suite = suite_version(tables.SUITE_VERSION)
     if wish.suite == GGML:
-        special.ggml_device(wish.device)
-        ggml = Known(_ggml_source(wish.device), {}, _no_device)
-        return Session(wish, ggml, texts, suite, ())
+        return Session(wish, known_before(wish), texts, suite, ())
     if wish.suite != "own":
         text = f"no such suite: {wish.suite}"
         raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
@@ -97,16 +114,6 @@ def prepare_session(wish: Wish) -> Session:
     if wish.plant:
         _check_fault(wish.plant)
     return Session(wish, known, texts, suite, choosing.parts_of(wish, known))
-
-
-def _ggml_source(spec: str) -> str:
-    # Vulkan may be Mesa's software renderer, so it is never taken for a card.
-    return "device" if spec.startswith("hip") else "cpu"
-
-
-def _no_device() -> NoReturn:
-    msg = "an external suite opens its device itself"
-    raise AssertionError(msg)
 
 
 def _check_fault(name: str) -> None:
@@ -120,12 +127,36 @@ def _check_fault(name: str) -> None:
         )
 
 
-def _results(
-    session: Session, progress_to: Callable[[Texts, int], Progress]
-) -> tuple[tuple[Result, ...], tuple[Finding, ...]]:
+def _outcome(
+    session: Session, progress_to: Callable[[Texts, int], Progress], open_place: OpenPlace
+) -> Outcome:
+    progress = progress_to(session.texts, _total(session))
+    try:
+        if session.wish.suite == GGML:
+            return _outside(session, progress, open_place)
+        return _inside(session, progress)
+    finally:
+        progress.end()
+
+
+def _outside(session: Session, progress: Progress, open_place: OpenPlace) -> Outcome:
+    outcome = judge_outside(
+        session.wish,
+        session.known,
+        open_place,
+        lambda case, wrong: progress.result(case, wrong=wrong),
+    )
+    journal = Journal(session.wish.report / "journal.jsonl")
+    for result in outcome.results:
+        known = outcome.known
+        journal.add(entry_of(result, known.source, known.identity, session.suite))
+    journal.close()
+    return outcome
+
+
+def _inside(session: Session, progress: Progress) -> Outcome:
     wish, known = session.wish, session.known
     journal = Journal(wish.report / "journal.jsonl")
-    progress = progress_to(session.texts, _total(session))
     samples: list[sensors.Sample] = []
 
     def heard(result: Result) -> None:
@@ -140,9 +171,9 @@ def _results(
     if wish.record is not None:
         begin_recording(wish.record, known.identity)
     try:
-        return _run(session, heard, alive), sensors.judge_samples(samples)
+        results = _run(session, heard, alive)
+        return Outcome(known, results, heat=sensors.judge_samples(samples))
     finally:
-        progress.end()
         journal.close()
 
 
@@ -151,8 +182,6 @@ def _run(
 ) -> tuple[Result, ...]:
     wish = session.wish
     limits = Limits(trial=wish.timeout)
-    if wish.suite == GGML:
-        return special.run_ggml(Path(wish.target or "/"), wish.device, wish.level, heard)
     if wish.solvers == "all":
         with TemporaryDirectory(prefix="vega-sweep-") as folder:
             return _sweep(session, Path(folder)).run(heard, alive)
@@ -162,6 +191,8 @@ def _run(
 
 
 def _total(session: Session) -> int:
+    if session.wish.suite == GGML:
+        return len(dry_lines(session.wish))
     if session.wish.solvers == "all" and session.parts:
         return len(_sweep(session, Path("sweep")).steps())
     return sum(len(part.items) for part in session.parts)
@@ -177,6 +208,8 @@ def _dry_run(session: Session) -> int:
     if session.wish.solvers == "all":
         steps = (step for _, step in _sweep(session, Path("sweep")).steps())
         lines = sweep.dry_run(steps)
+    elif session.wish.suite == GGML:
+        lines = dry_lines(session.wish)
     else:
         lines = tuple(trial.key for part in session.parts for _, trial in part.items)
     for line in lines:
@@ -215,30 +248,29 @@ def _launcher(session: Session) -> Launch:
     return launch
 
 
-def _run_facts(
-    session: Session, started: str, heat: tuple[Finding, ...]
-) -> Callable[[float], Run]:
-    wish, known = session.wish, session.known
+def _run_facts(session: Session, started: str, outcome: Outcome) -> Callable[[float], Run]:
+    wish, known = session.wish, outcome.known
     flags = {
         "planted": wish.plant,
         "budget": "" if wish.budget is None else f"{wish.budget:g}",
         "cases": ", ".join((*wish.cases, *wish.only)),
         "device": wish.device if wish.device.startswith("python:") else "",
+        **outcome.flags,
     }
 
     def run(seconds: float) -> Run:
         return Run(
             level=wish.level,
-            device=wish.device,
+            device=outcome.device or wish.device,
             source=known.source,
             identity=known.identity,
             suite=session.suite,
             started=started,
             seconds=seconds,
-            digests={"image": wish.image, "find-db": wish.find_db},
+            digests={"image": wish.image, "find-db": wish.find_db, **outcome.digests},
             versions=versions(),
             flags={name: value for name, value in flags.items() if value},
-            findings=in_order([*known.findings, *heat]),
+            findings=in_order([*known.findings, *outcome.heat]),
         )
 
     return run
