@@ -56,7 +56,7 @@ def test_a_root_folder_computes_right_on_the_processor(cpu_root: Path, tmp_path:
     report = checked(tmp_path)
     assert report["device"]["arch"] in said["device"]
     assert set(report["digests"]) >= {"libggml", "libggml-base"}
-    journal = [json.loads(line) for line in (tmp_path / "journal.jsonl").open()]
+    journal = list(map(json.loads, (tmp_path / "journal.jsonl").read_text().splitlines()))
     assert {row["source"] for row in journal} == {"cpu"}
     assert len(journal) == sum(said["counts"].values())
 

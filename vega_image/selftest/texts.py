@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from string import Formatter
 
 from vega_image.selftest.errors import SelftestError
+
+PACKAGE = "vega_image.selftest"
+ENGLISH = "en"
+FILE = r"texts\.[a-z]{2}\.json"
 
 
 @dataclass(frozen=True)
@@ -21,17 +27,53 @@ class Texts:
         """Fill in a text. Raises KeyError for a key that no table has."""
         return self.table[key].format(**values)
 
+    def name(self, kind: str, key: str) -> str:
+        """Return the word for a thing that has one, e.g. `direction.W`; else the thing."""
+        return self.table.get(f"{kind}.{key}", key)
 
-def load_texts(language: str = "en") -> Texts:
-    """Read a language's table. Raises SelftestError for a language that is not there."""
-    file = resources.files("vega_image.selftest") / "data" / f"texts.{language}.json"
-    known = len(language) == 2 and language.isalpha()  # noqa: PLR2004 - ISO 639-1
-    try:
-        table = json.loads(file.read_text("utf-8")) if known else None
-    except FileNotFoundError:
-        table = None
+
+def load_texts(language: str = ENGLISH) -> Texts:
+    """Read a language's table.
+
+    Raises SelftestError for a language that is not there (2) or lacks a text (4).
+    """
+    table = _table(language)
     if table is None:
         raise SelftestError(
-            "LANGUAGE", f"no texts in {language!r}", hint="--language en", at=language
+            "LANGUAGE",
+            f"no texts in {language!r}; there is {', '.join(languages())}",
+            hint=f"--language {ENGLISH}",
+            at=language,
         )
-    return Texts(language, {str(key): str(text) for key, text in table.items()})
+    texts = Texts(language, table)
+    _check(texts, _table(ENGLISH) or {})
+    return texts
+
+
+def languages() -> tuple[str, ...]:
+    """List the languages that are there."""
+    names = (item.name for item in (resources.files(PACKAGE) / "data").iterdir())
+    return tuple(sorted(name[6:-5] for name in names if re.fullmatch(FILE, name)))
+
+
+def _table(language: str) -> dict[str, str] | None:
+    if not re.fullmatch("[a-z]{2}", language):
+        return None
+    file = resources.files(PACKAGE) / "data" / f"texts.{language}.json"
+    if not file.is_file():
+        return None
+    return {str(key): str(text) for key, text in json.loads(file.read_text("utf-8")).items()}
+
+
+def _check(texts: Texts, english: Mapping[str, str]) -> None:
+    """Refuse now what would end a run at its very end: a text missing or asking for more."""
+    for key, text in english.items():
+        if key not in texts.table or _fields(texts.table[key]) != _fields(text):
+            why = f"texts.{texts.language}.json: {key!r} is missing or has other values"
+            raise SelftestError(
+                "LANGUAGE", why, exit_code=4, hint=f"--language {ENGLISH}", at=key
+            )
+
+
+def _fields(text: str) -> set[str | None]:
+    return {field for _, field, _, _ in Formatter().parse(text) if field is not None}
