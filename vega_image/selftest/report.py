@@ -88,19 +88,40 @@ class Report:
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do, most urgent first: the severity of an error is an action."""
+        if self.run.flags.get("planted"):
+            # What was found was put there; it says nothing of the device.
+            return ()
         bad = gravest_first(self.results)
         found = {ACTIONS.get(item.verdict, "TRIAGE") for item in bad}
         if not bad and self.flags.get("degraded"):
             found = {"MONITOR"}
         return tuple(action for action in ORDER if action in found)
 
+    def words(self, texts: Texts) -> str:
+        """Say the verdict in words, and at once if no card gave it or a fault was planted."""
+        marks = [texts.say(f"mark.{self.run.source}")] if self.run.source != "device" else []
+        marks += [texts.say("mark.planted")] if self.run.flags.get("planted") else []
+        word = texts.say(f"verdict.{self.verdict}")
+        return f"{word} [{'; '.join(marks)}]" if marks else word
+
+    def headline(self, texts: Texts) -> str:
+        """Return the verdict's line."""
+        return f"{self.words(texts)}: {self.sentence(texts)}"
+
+    def todo(self, texts: Texts) -> tuple[str, ...]:
+        """Say what to do, in sentences; never nothing."""
+        found = self.run.flags.get("planted") and self.verdict == "fail"
+        names = ("planted",) if found else self.actions or ("none",)
+        return tuple(texts.say(f"action.{name}") for name in names)
+
     def sentence(self, texts: Texts) -> str:
         """Say the verdict in one sentence."""
+        part = ".chosen" if self.verdict == "pass" and self.flags.get("cases") else ""
         required = [item for item in self.results if item.required]
         proven = sum(item.accepted for item in required)
         wrong = sum(item.failing for item in required)
         return texts.say(
-            f"sentence.{self.verdict}",
+            f"sentence.{self.verdict}{part}",
             device=self.run.device,
             level=self.run.level,
             required=len(required),

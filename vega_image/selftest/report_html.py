@@ -72,7 +72,7 @@ def page(report: Report, texts: Texts) -> bytes:
         _section(texts, "timings", _timings(report, rows, texts)),
         f'<p class="soft">{escape(_printed(report, texts))}</p>',
     )
-    title = escape(f"{texts.say(f'verdict.{report.verdict}')} - {report.run.device}")
+    title = escape(f"{report.words(texts)} - {report.run.device}")
     return (
         f'<!doctype html>\n<html lang="{texts.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -90,7 +90,7 @@ def _header(report: Report, texts: Texts) -> str:
     labels = "".join(f"<li>{escape(label)}</li>" for label in report.labels(texts))
     return (
         f'<header class="{report.verdict}"><p class="soft">{escape(texts.say("title"))}</p>'
-        f"<h1>{escape(texts.say(f'verdict.{report.verdict}'))}</h1>"
+        f"<h1>{escape(report.words(texts))}</h1>"
         f"<p>{escape(report.sentence(texts))}</p>"
         f'<ul class="labels">{labels}</ul>{_facts(report, texts)}'
         f'<p class="soft">{escape(texts.say("scope"))}</p></header>\n'
@@ -125,8 +125,7 @@ def _section(texts: Texts, name: str, body: str) -> str:
 
 
 def _todo(report: Report, texts: Texts) -> str:
-    actions = report.actions or ("none",)
-    items = "".join(f"<li>{escape(texts.say(f'action.{name}'))}</li>" for name in actions)
+    items = "".join(f"<li>{escape(text)}</li>" for text in report.todo(texts))
     return f'<ol class="do">{items}</ol>'
 
 
@@ -135,13 +134,13 @@ def _failures(report: Report, texts: Texts) -> str:
     if not bad:
         return f"<p>{escape(texts.say('failures.none'))}</p>"
     names = ("failure", "verdict", "error", "bound")
-    rows = [_failure(item, texts) for item in _telling(bad)[:SHOWN]]
+    rows = [_failure(item, texts) for item in telling(bad)[:SHOWN]]
     more = len(bad) - len(rows)
     rest = f"<p>{escape(texts.say('failures.more', count=more))}</p>" if more > 0 else ""
     return _table(texts, names, rows, numbers=("error", "bound")) + rest
 
 
-def _telling(bad: Sequence[Result]) -> list[Result]:
+def telling(bad: Sequence[Result]) -> list[Result]:
     """Keep what tells something new, each family's first before any family's second."""
     seen: Counter[tuple[str, ...]] = Counter()
     kept: list[tuple[bool, int, Result]] = []

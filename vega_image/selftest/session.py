@@ -33,7 +33,7 @@ from vega_image.selftest.isolate import Isolation, Launch, Limits
 from vega_image.selftest.journal import Journal
 from vega_image.selftest.journaling import entry_of
 from vega_image.selftest.levels import TABLE
-from vega_image.selftest.out import Progress, encode_json, show, show_json
+from vega_image.selftest.out import Progress, encode_json, show, show_json, show_toned
 from vega_image.selftest.outside import (
     GGML,
     Outcome,
@@ -43,6 +43,7 @@ from vega_image.selftest.outside import (
 )
 from vega_image.selftest.reading import Sysroot
 from vega_image.selftest.report import Report, Run, summary_json, to_json
+from vega_image.selftest.report_text import block
 from vega_image.selftest.result import Result
 from vega_image.selftest.runner import Part, Runner, Settings
 from vega_image.selftest.spawn import Child, fork, own_command, spawn
@@ -298,10 +299,8 @@ def deliver(report: Report, wish: Wish, texts: Texts) -> None:
     if wish.json:
         show_json(summary_json(report, str(wish.report)))
         return
-    show(f"{texts.say(f'verdict.{report.verdict}')}: {report.sentence(texts)}")
-    for label in report.labels(texts):
-        show(label)
-    show(str(wish.report / "report.html"))
+    for line in block(report, texts, str(wish.report / "report.html")):
+        show_toned(line.text, line.tone, indent=line.indent)
 
 
 def _begin_gate(session: Session) -> gate.Record | None:
