@@ -25,7 +25,14 @@ ACTIONS = {
     Verdict.UNSUPPORTED: "CONFIG",
     Verdict.DEGRADED: "ISOLATE",
 }
-ORDER = ("ISOLATE", "RESET", "CONFIG", "TRIAGE", "MONITOR")
+ORDER = ("ISOLATE", "RESET", "CONFIG", "TRIAGE", "RERUN", "MONITOR")
+
+
+def _action(verdict: Verdict, *, cut: bool) -> str:
+    """Name what a verdict asks for; what a short time left out only asks for more time."""
+    if cut and verdict is Verdict.UNPROVEN:
+        return "RERUN"
+    return ACTIONS.get(verdict, "TRIAGE")
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ class Report:
             # What was found was put there; it says nothing of the device.
             return ()
         bad = gravest_first(self.results)
-        found = {ACTIONS.get(item.verdict, "TRIAGE") for item in bad}
+        cut = bool(self.run.flags.get("budget"))
+        found = {_action(item.verdict, cut=cut) for item in bad}
         if not bad and self.flags.get("degraded"):
             found = {"MONITOR"}
         return tuple(action for action in ORDER if action in found)
@@ -111,7 +119,8 @@ class Report:
     def todo(self, texts: Texts) -> tuple[str, ...]:
         """Say what to do, in sentences; never nothing."""
         found = self.run.flags.get("planted") and self.verdict == "fail"
-        names = ("planted",) if found else self.actions or ("none",)
+        rest = "none" if self.run.source == "device" else "reference"
+        names = ("planted",) if found else self.actions or (rest,)
         return tuple(texts.say(f"action.{name}") for name in names)
 
     def sentence(self, texts: Texts) -> str:

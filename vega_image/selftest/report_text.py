@@ -39,6 +39,8 @@ def block(report: Report, texts: Texts, page: str) -> list[Said]:
 
 
 def _failure(item: Result, texts: Texts) -> Said:
-    where = f"{item.case.id} {item.case.name} {label_of(item, texts)}"
-    detail = f": {item.record.detail}" if item.record.detail else ""
-    return Said(f"{item.verdict.value} {where}{detail}", "bad" if item.failing else "doubt", 2)
+    where, detail = f"{item.case.id} {item.case.name}", item.record.detail
+    # An oracle begins with the case itself, and then says more of it than we can.
+    told = detail if detail.startswith(item.case.id) else f"{where} {label_of(item, texts)}"
+    told += f": {detail}" if detail and told is not detail else ""
+    return Said(f"{item.verdict.value} {told}", "bad" if item.failing else "doubt", 2)

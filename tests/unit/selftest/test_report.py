@@ -179,6 +179,21 @@ def test_the_verdicts_own_line_says_that_no_card_gave_it(source: str) -> None:
     assert "[" not in report(result("MATCH"), source="device").words(TEXTS)
 
 
+def test_a_short_time_asks_for_more_time_and_a_cpu_for_a_card() -> None:
+    cut = report(result("MATCH"), result("UNPROVEN"), budget="6")
+    assert (cut.exit_code, cut.actions) == (9, ("RERUN",))
+    assert report(result("UNPROVEN")).actions == ("TRIAGE",)
+    good = report(result("MATCH"))
+    assert good.todo(TEXTS) == (TEXTS.say("action.reference"),)
+    assert report(result("MATCH"), source="device").todo(TEXTS) == (TEXTS.say("action.none"),)
+
+
+def test_what_an_oracle_says_of_a_case_is_not_said_twice() -> None:
+    made = report(result("MISMATCH", detail="case-MISMATCH is wrong"))
+    line = next(item.text for item in block(made, TEXTS, "p") if "MISMATCH case" in item.text)
+    assert line.count("case-MISMATCH") == 1
+
+
 def test_chosen_cases_are_not_the_whole_level() -> None:
     whole, part = report(result("MATCH")), report(result("MATCH"), cases="mm")
     assert "everything" in whole.sentence(TEXTS)
@@ -227,14 +242,19 @@ def test_a_language_with_a_hole_is_refused_before_the_run(tmp_path: Path) -> Non
         assert ("LANGUAGE" in done.stderr) == (code != 0)
 
 
+def wrong_in(family: str, number: int) -> Result:
+    case = fakes.case(f"{family}-{number}", family)
+    trial = Trial(case.id, "fwd", "i32", "int")
+    return Result(case, trial, TrialRecord(trial.key, Verdict.MISMATCH))
+
+
 def test_what_is_rare_is_on_the_page_though_much_else_is_wrong() -> None:
-    many = [result("MISMATCH", f"t{number}") for number in range(1000)]
-    rare = Result(fakes.case("rare-one", "other"), Trial("rare-one", "fwd", "i32", "int"),
-                  TrialRecord("rare", Verdict.MISMATCH))  # fmt: skip
-    made = page(report(*many, rare), TEXTS).decode()
-    assert "rare-one" in made
-    assert len(made) < 30_000
-    assert TEXTS.say("failures.more", count=1001 - 5) in made
+    families = [f"family{number}" for number in range(20)]
+    many = [wrong_in(family, number) for family in families for number in range(50)]
+    made = page(report(*many, wrong_in("rare", 1)), TEXTS).decode()
+    assert "rare-1" in made
+    assert len(made) < 60_000
+    assert TEXTS.say("failures.more", count=1001 - 40) in made
 
 
 def test_the_page_is_dark_on_light_in_print_and_says_nothing_unseen() -> None:
