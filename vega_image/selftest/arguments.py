@@ -15,7 +15,7 @@ from vega_image.selftest.errors import SelftestError
 ISOLATION = ("fork", "spawn")
 ONLY = ("direction", "dtype", "profile")
 TARGET = "what an external suite judges: a root folder (default /), or an image: TARGET,"
-TARGET += " name:tag, name@sha256:..., oci:DIR"
+TARGET += " name:tag, name@sha256:..., oci:DIR (with --store and --engine as elsewhere)"
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,11 @@ def test_what_an_oracle_says_of_a_case_is_not_said_twice() -> None:
     assert line.count("case-MISMATCH") == 1
 
 
+def test_what_must_be_exact_and_is_not_is_above_its_bound() -> None:
+    (family,) = reports.families([result("MISMATCH", error=3.0, bound=0.0)])
+    assert family.histogram == (0, 0, 0, 0, 0, 0, 1)
+
+
 def test_chosen_cases_are_not_the_whole_level() -> None:
     whole, part = report(result("MATCH")), report(result("MATCH"), cases="mm")
     assert "everything" in whole.sentence(TEXTS)
