@@ -5,13 +5,18 @@ Resolved by an isolated apt against the host's mirror and unpacked without maint
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from vega_image.sources.mirror import host_keyring, host_mirror
 
+# What of linux-inference's lock a root needs in which libggml computes on the processor.
+CPU_PACKAGES = frozenset({"libc6", "libgcc-s1", "libgomp1", "libstdc++6", "libggml0"})
 PACKAGES = ("libggml0", "libggml0-backend-vulkan", "mesa-vulkan-drivers")
 OPTIONS = {
     "APT::Install-Recommends": "false",
@@ -38,11 +43,31 @@ def ggml_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     download = ["install", "-q", "-y", "--download-only", *PACKAGES]
     subprocess.run(["apt-get", *options, *download], check=True)
     root = tmp_path_factory.mktemp("ggml-root")
-    for deb in sorted((work / "debs").glob("*.deb")):
+    return unpacked(root, sorted((work / "debs").glob("*.deb")))
+
+
+@pytest.fixture(scope="session")
+def cpu_root(
+    real_factory: Path, inference_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Unpack libggml and its closure from the locked files of linux-inference."""
+    store = Path(inference_image).parent.parent / "objects" / "sha256"
+    lock = json.loads((real_factory / "images/linux-inference.lock.json").read_text())
+    rows = lock["sources"]["debian"]["packages"]
+    found = [row["sha256"] for row in rows if row["package"] in CPU_PACKAGES]
+    assert len(found) == len(CPU_PACKAGES)
+    debs = (store / sha256[:2] / sha256 for sha256 in found)
+    return unpacked(tmp_path_factory.mktemp("cpu-root"), debs)
+
+
+def unpacked(root: Path, debs: Iterable[Path]) -> Path:
+    """Unpack .debs without their maintainer scripts."""
+    for deb in debs:
         with subprocess.Popen(
             ["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE
         ) as tar:
             argv = ["tar", "-x", "-C", str(root), "--keep-directory-symlink"]
-            subprocess.run(argv, stdin=tar.stdout, check=True)
+            environ = {**os.environ, "LC_ALL": "C"}
+            subprocess.run(argv, stdin=tar.stdout, check=True, env=environ)
     (root / "lib64").symlink_to("usr/lib64")
     return root

@@ -145,6 +145,14 @@ def _target(context: click.Context, parameter: click.Parameter, value: str | Non
     return chosen
 
 
+def quiet_call(*, store: Path | None, engine: str | None) -> Call:
+    """Make the Call of a word that has its own options and its own output."""
+    flags = dict.fromkeys(("verbose", "debug", "as_json", "directory"))
+    return _call(
+        {**flags, "quiet": True, "progress": "plain", "store": store, "engine": engine}
+    )
+
+
 def _call(options: dict[str, Any]) -> Call:
     from vega_image.console import Console, Level  # noqa: PLC0415 - keeps `--help` fast
     from vega_image.settings import Folders, Settings, read_config  # noqa: PLC0415

@@ -12,6 +12,7 @@ from vega_image.clioptions import (
     Call,
     engine,
     fetching,
+    quiet_call,
     ref_argument,
     target_argument,
     word,
@@ -228,12 +229,14 @@ def run(  # noqa: PLR0913 - one parameter per option
         "help_option_names": [],
     }
 )
+@click.option("--store", type=FOLDER, envvar="VEGA_IMAGE_STORE", help="Store folder.")
+@engine
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def selftest(words: tuple[str, ...]) -> int:
+def selftest(words: tuple[str, ...], store: Path | None, engine: str | None) -> int:
     """Compare what a device computes with references (its own options: selftest --help)."""
-    from vega_image.selftest.main import main  # noqa: PLC0415 - only this word needs it
+    from vega_image.commands.selftest import selftest as start  # noqa: PLC0415
 
-    return main(words)
+    return start(quiet_call(store=store, engine=engine), words)
 
 
 @click.group()

@@ -14,19 +14,19 @@ import pytest
 
 from tests.ggmlroot import ggml_root
 from vega_image.selftest.errors import SelftestError
-from vega_image.selftest.external.ggml.adapter import judge_installation
+from vega_image.selftest.external.ggml.adapter import FAULTS, Asked, judge_installation
 from vega_image.selftest.external.ggml.installation import Installation
 from vega_image.selftest.external.ggml.program import build, compile_command
+from vega_image.selftest.external.ggml.results import as_results, software_of, source_of
 from vega_image.selftest.external.ggml.upstream import read_upstream
 from vega_image.selftest.external.protocol import Command, Line, parse_line
 from vega_image.selftest.external.running import run
+from vega_image.selftest.result import exit_code
 from vega_image.selftest.verdict import Verdict
 
 __all__ = ["ggml_root"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("gcc", "network")]
-
-FAULTS = ("bit-flip", "zeroed-tile", "swapped-columns", "last-element-dropped", "nan")
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +58,14 @@ def test_the_processor_matches_every_case(ggml_root: Path, program: Path) -> Non
     assert {line.verdict for line in lines} == {Verdict.MATCH}
 
 
-def test_the_processor_by_the_adapter(ggml_root: Path, tmp_path: Path) -> None:
-    verdicts = judge_installation(processor(ggml_root), "r1", tmp_path)
+def test_the_processor_by_the_adapter(ggml_root: Path, program: Path) -> None:
+    verdicts = judge_installation(processor(ggml_root), Asked("r1"), program)
     assert {line.verdict for line in verdicts.lines} == {Verdict.MATCH}
     assert {line.verdict for line in verdicts.upstream} >= {Verdict.UPSTREAM_OK}
-    assert verdicts.exit_code == 0
+    assert exit_code(as_results(verdicts, Asked("r1"))) == 0
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "fp16-output"])
 def test_every_planted_fault_is_seen_in_every_case(
     ggml_root: Path, program: Path, fault: str
 ) -> None:
@@ -79,11 +79,11 @@ def test_every_planted_fault_is_seen_in_every_case(
 
 
 def test_no_such_device_is_a_failure_though_upstream_says_ok(
-    ggml_root: Path, tmp_path: Path
+    ggml_root: Path, program: Path
 ) -> None:
     absent = Installation(ggml_root, "ROCm0")
     with pytest.raises(SelftestError) as refused:
-        judge_installation(absent, "r1", tmp_path)
+        judge_installation(absent, Asked("r1"), program)
     assert (refused.value.code, refused.value.exit_code) == ("NO_DEVICE", 7)
     ended = run(absent.upstream("ADD"))
     assert ended.code == 0
@@ -105,17 +105,18 @@ def test_a_wrong_shipped_hash_makes_a_case_invalid(ggml_root: Path, tmp_path: Pa
     assert (code, line.verdict) == (9, Verdict.INVALID)
 
 
-def test_lavapipe_at_the_first_level(ggml_root: Path, tmp_path: Path) -> None:
-    verdicts = judge_installation(lavapipe(ggml_root), "r1", tmp_path)
+def test_lavapipe_at_the_first_level(ggml_root: Path, program: Path) -> None:
+    verdicts = judge_installation(lavapipe(ggml_root), Asked("r1"), program)
+    assert verdicts.device is not None
+    assert "llvmpipe" in software_of(verdicts.device)
+    assert source_of(verdicts.device) == "cpu"
     words = {line.case: line.verdict for line in verdicts.lines}
     assert words["mul_mat-f32-bal-64x32x256"] is Verdict.MATCH
     assert words["soft_max-masked-64x8"] is Verdict.MATCH
     # Sums in half precision: allowed, and said.
     assert words["mul_mat-f16-acc-64x32x256"] is Verdict.DEGRADED
-    assert verdicts.exit_code == 0
+    assert exit_code(as_results(verdicts, Asked("r1"))) == 0
     assert {line.verdict for line in verdicts.upstream} >= {Verdict.UPSTREAM_OK}
-    strict = judge_installation(lavapipe(ggml_root), "r1", tmp_path, degraded_allowed=False)
-    assert strict.exit_code == 8
 
 
 def test_lavapipe_wrong_numbers_are_reported(ggml_root: Path, program: Path) -> None:

@@ -260,7 +260,7 @@ class DockerEngine:
         # Attached before it starts: the engine keeps no log to read the first lines from.
         with ExitStack() as stack:
             api = stack.enter_context(self._patient())
-            stream = api.attach(container, stream=True, logs=False)
+            stream = api.attach(container, stream=True, logs=False, demux=True)
             stack.callback(_hang_up, stream.close)
             self._api.start(container)
             self._attached[container] = stack.pop_all()

@@ -83,19 +83,21 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", kept)
 
 
-def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
-    r"""Cut a byte stream into cleaned lines.
+def lines_of(chunks: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator[str]:
+    r"""Cut the pieces of stdout and stderr into cleaned lines, never one inside the other.
 
-    >>> list(lines_of([b"on", b"e\ntwo"]))
-    ['one', 'two']
+    >>> list(lines_of([(b"on", None), (None, b"log\n"), (b"e\ntwo", None)]))
+    ['log', 'one', 'two']
     """
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield clean(line.decode(errors="replace"))
-    if rest:
-        yield clean(rest.decode(errors="replace"))
+    rests = [b"", b""]
+    for pieces in chunks:
+        for number, piece in enumerate(pieces):
+            *whole, rests[number] = (rests[number] + (piece or b"")).split(b"\n")
+            for line in whole:
+                yield clean(line.decode(errors="replace"))
+    for rest in rests:
+        if rest:
+            yield clean(rest.decode(errors="replace"))
 
 
 def failure_of(events: BuildEvents, stage: str, log: Path | None) -> VegaError:

@@ -19,6 +19,8 @@ SOLVERS_HELP = (
     "chosen: what the library picks; all, or NAME,NAME: force each MIOpen solver in a child "
     "process and read back which one ran; goes on after what the report's journal holds"
 )
+TARGET = "what an external suite judges: a root folder (default /), or an image: TARGET,"
+TARGET += " name:tag, name@sha256:..., oci:DIR (with --store and --engine as elsewhere)"
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,13 @@ def parser() -> Parser:
     golden.add_argument(
         "--tables", action="store_true", help="only note the digests of edited tables"
     )
+    program = words.add_parser("program", help="check the shipped vega-ggml, or make it")
+    program.add_argument("--write", action="store_true", help="compile it anew")
     packing = words.add_parser("pack", help="write vega-selftest.pyz")
     packing.add_argument("--output", type=Path, default=Path("vega-selftest.pyz"))
     # Without a help text it is not listed: only our own children are started with it.
     words.add_parser("worker")
-    for word in (run, listing, explain, golden, packing):
+    for word in (run, listing, explain, golden, program, packing):
         word.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return top
 
@@ -106,7 +110,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--memory", type=_megabytes, default=0, metavar="MB", help="limit of a child")
     add("--language", default="en")
     add("--suite", default="own", help="own, or an external suite: ggml")
-    add("--target", default="", metavar="REF", help="what an external suite judges")
+    add("--target", default="", metavar="REF", help=TARGET)
     add("--solvers", default=CHOSEN, metavar="WHICH", help=SOLVERS_HELP)
     add("--dry-run", action="store_true", help="print what would run")
     add("--verdict-file", type=Path, metavar="FILE", help="also settle the gate")

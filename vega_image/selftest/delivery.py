@@ -10,8 +10,9 @@ from vega_image.selftest import report_html, report_junit, reset
 from vega_image.selftest.arguments import Wish
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.files import write_all
-from vega_image.selftest.out import complain, encode_json, show, show_json
+from vega_image.selftest.out import complain, encode_json, show_json, show_toned
 from vega_image.selftest.report import Report, summary_json, to_json
+from vega_image.selftest.report_text import block
 from vega_image.selftest.texts import Texts
 
 
@@ -41,10 +42,8 @@ def tell(report: Report, wish: Wish, texts: Texts) -> None:
     if wish.json:
         show_json(summary_json(report, str(wish.report)))
         return
-    show(f"{texts.say(f'verdict.{report.verdict}')}: {report.sentence(texts)}")
-    for label in report.labels(texts):
-        show(label)
-    show(str(wish.report / "report.html"))
+    for line in block(report, texts, str(wish.report / "report.html")):
+        show_toned(line.text, line.tone, indent=line.indent)
 
 
 def complain_of(report: Report) -> None:

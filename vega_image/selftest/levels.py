@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from vega_image.selftest.case import LEVELS, Case, Trial
 
-HALVES = frozenset({"fp16", "bf16"})
-"""Formats in which less precise sums may be accepted; fp32 and fp64 never."""
+HALVES = frozenset({"fp16", "bf16", "q8_0", "q4_0"})
+"""Formats in which less precise sums may be accepted, quantised weights among them; fp32 and
+fp64 never."""
 
 
 @dataclass(frozen=True)

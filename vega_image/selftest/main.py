@@ -16,6 +16,7 @@ from vega_image.selftest.arguments import parse_run, parser, with_word
 from vega_image.selftest.case import Case
 from vega_image.selftest.encode import Json
 from vega_image.selftest.errors import Interrupted, SelftestError
+from vega_image.selftest.external.ggml.place import OpenPlace, folder_place
 from vega_image.selftest.out import Progress, complain, show, show_json
 from vega_image.selftest.suite import load_module
 from vega_image.selftest.texts import Texts
@@ -23,12 +24,15 @@ from vega_image.selftest.texts import Texts
 INTERRUPTED = 130
 
 
-def main(argv: Sequence[str]) -> int:
-    """Do what the words say; return the exit code of docs/architecture.md."""
+def main(argv: Sequence[str], *, open_place: OpenPlace = folder_place) -> int:
+    """Do what the words say; return the exit code of docs/architecture.md.
+
+    `open_place` opens what an external suite judges; the factory's knows images.
+    """
     as_json = "--json" in argv
     try:
         stop_on_signals()
-        return _dispatch(argv)
+        return _dispatch(argv, open_place)
     except SelftestError as error:
         complain(error, as_json=as_json)
         return error.exit_code
@@ -66,11 +70,11 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Interrupted
 
 
-def _dispatch(argv: Sequence[str]) -> int:
+def _dispatch(argv: Sequence[str], open_place: OpenPlace) -> int:
     options = parser().parse_args(with_word(argv))
     word = options.word
     if word == "run":
-        return _run(options)
+        return _run(options, open_place)
     if word == "list":
         return _list(options.kind, as_json=options.json)
     if word == "explain":
@@ -83,6 +87,8 @@ def _dispatch(argv: Sequence[str]) -> int:
         return 0
     if word == "golden":
         return _golden(options)
+    if word == "program":
+        return _program(write=options.write, as_json=options.json)
     from vega_image.selftest.devices.opening import open_device  # noqa: PLC0415 - torch
     from vega_image.selftest.worker import work_spawned  # noqa: PLC0415 - only in a child
 
@@ -97,11 +103,23 @@ def _golden(options: Namespace) -> int:
     return code
 
 
-def _run(options: Namespace) -> int:
+def _program(*, write: bool, as_json: bool) -> int:
+    from vega_image.selftest.external.ggml import making  # noqa: PLC0415 - only for this word
+
+    known = making.write() if write else making.compare()
+    if as_json:
+        show_json(dict(known))
+    else:
+        for name, value in known.items():
+            show(f"{name:<10} {value}")
+    return 0
+
+
+def _run(options: Namespace, open_place: OpenPlace) -> int:
     from vega_image.selftest.session import run_selftest  # noqa: PLC0415 - not for list
 
     wish = parse_run(options)
-    return run_selftest(wish, _progress)
+    return run_selftest(wish, _progress, open_place=open_place)
 
 
 def _progress(texts: Texts, total: int) -> Progress:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,11 +14,13 @@ from typing import TextIO
 
 from vega_image.selftest.encode import Json
 from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.reading import printable
 from vega_image.selftest.texts import Texts
 
 PLAIN_SECONDS = 10.0
 LINE_SECONDS = 0.1
-WIDTH = 78
+NARROWEST = 20
+CODES = {"good": "1;32", "bad": "1;31", "doubt": "1;33"}
 
 
 @dataclass
@@ -45,7 +49,7 @@ class Progress:
 
     def alive(self, what: str) -> None:
         """Show where we are, if it is time to."""
-        terminal = self.stream.isatty()
+        terminal = _is_terminal(self.stream)
         if self.clock() - self.said < (LINE_SECONDS if terminal else PLAIN_SECONDS):
             return
         self.said = self.clock()
@@ -57,8 +61,8 @@ class Progress:
             left=self._left(),
             what=what,
         )
-        shown = f"\r{text[:WIDTH]:<{WIDTH}}" if terminal else f"{text}\n"
-        _write(self.stream, shown)
+        width = _width()
+        _write(self.stream, f"\r{_cut(text, width):<{width}}" if terminal else f"{text}\n")
 
     def _left(self) -> str:
         if not self.done or len(self.done) > self.total:
@@ -68,14 +72,32 @@ class Progress:
 
     def end(self) -> None:
         """Leave the terminal's line clean."""
-        if self.stream.isatty():
-            _write(self.stream, f"\r{'':<{WIDTH}}\r")
+        if _is_terminal(self.stream):
+            _write(self.stream, f"\r{'':<{_width()}}\r")
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether a line can be written over; TERM=dumb cannot."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _width() -> int:
+    # The last column stays free: some terminals go to the next line when it is written.
+    return max(NARROWEST, shutil.get_terminal_size().columns - 1)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
+    except UnicodeEncodeError:
+        # A locale without these letters: a question mark is better than no verdict.
+        narrow = stream.encoding or "ascii"
+        _write(stream, text.encode(narrow, "replace").decode(narrow))
     except OSError as error:
         # Whatever is still in the stream must not fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -105,6 +127,18 @@ def tell(text: str) -> None:
     _write(sys.stderr, f"{text}\n")
 
 
+def show_toned(text: str, tone: str, *, indent: int) -> None:
+    """Write one line, wrapped and coloured on a terminal; a pipe gets it whole and plain."""
+    safe = printable(text).replace("\n", " ")
+    if not _is_terminal(sys.stdout):
+        show(safe)
+        return
+    lines = textwrap.wrap(safe, _width(), subsequent_indent=" " * indent) or [""]
+    code = "" if os.environ.get("NO_COLOR") else CODES.get(tone, "")
+    for line in lines:
+        show(f"\x1b[{code}m{line}\x1b[0m" if code else line)
+
+
 def encode_json(value: Json) -> bytes:
     """Write a JSON document."""
     return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"
@@ -127,6 +161,6 @@ def complain(error: SelftestError, *, as_json: bool) -> None:
         }
         show_json({"error": body})
         return
-    _write(sys.stderr, f"{error.code}: {error.message}\n")
+    _write(sys.stderr, f"{error.code}: {printable(error.message)}\n")
     if error.hint:
         _write(sys.stderr, f"hint: {error.hint}\n")

@@ -25,7 +25,14 @@ ACTIONS = {
     Verdict.UNSUPPORTED: "CONFIG",
     Verdict.DEGRADED: "ISOLATE",
 }
-ORDER = ("ISOLATE", "RESET", "CONFIG", "TRIAGE", "MONITOR")
+ORDER = ("ISOLATE", "RESET", "CONFIG", "TRIAGE", "RERUN", "MONITOR")
+
+
+def _action(verdict: Verdict, *, cut: bool) -> str:
+    """Name what a verdict asks for; what a short time left out only asks for more time."""
+    if cut and verdict is Verdict.UNPROVEN:
+        return "RERUN"
+    return ACTIONS.get(verdict, "TRIAGE")
 
 
 @dataclass(frozen=True)
@@ -88,19 +95,42 @@ class Report:
     @property
     def actions(self) -> tuple[str, ...]:
         """What to do, most urgent first: the severity of an error is an action."""
+        if self.run.flags.get("planted"):
+            # What was found was put there; it says nothing of the device.
+            return ()
         bad = gravest_first(self.results)
-        found = {ACTIONS.get(item.verdict, "TRIAGE") for item in bad}
+        cut = bool(self.run.flags.get("budget"))
+        found = {_action(item.verdict, cut=cut) for item in bad}
         if not bad and self.flags.get("degraded"):
             found = {"MONITOR"}
         return tuple(action for action in ORDER if action in found)
 
+    def words(self, texts: Texts) -> str:
+        """Say the verdict in words, and at once if no card gave it or a fault was planted."""
+        marks = [texts.say(f"mark.{self.run.source}")] if self.run.source != "device" else []
+        marks += [texts.say("mark.planted")] if self.run.flags.get("planted") else []
+        word = texts.say(f"verdict.{self.verdict}")
+        return f"{word} [{'; '.join(marks)}]" if marks else word
+
+    def headline(self, texts: Texts) -> str:
+        """Return the verdict's line."""
+        return f"{self.words(texts)}: {self.sentence(texts)}"
+
+    def todo(self, texts: Texts) -> tuple[str, ...]:
+        """Say what to do, in sentences; never nothing."""
+        found = self.run.flags.get("planted") and self.verdict == "fail"
+        rest = "none" if self.run.source == "device" else "reference"
+        names = ("planted",) if found else self.actions or (rest,)
+        return tuple(texts.say(f"action.{name}") for name in names)
+
     def sentence(self, texts: Texts) -> str:
         """Say the verdict in one sentence."""
+        part = ".chosen" if self.verdict == "pass" and self.flags.get("cases") else ""
         required = [item for item in self.results if item.required]
         proven = sum(item.accepted for item in required)
         wrong = sum(item.failing for item in required)
         return texts.say(
-            f"sentence.{self.verdict}",
+            f"sentence.{self.verdict}{part}",
             device=self.run.device,
             level=self.run.level,
             required=len(required),

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from html import escape as escape_html
 
+from vega_image.selftest.reading import printable
 from vega_image.selftest.report import EDGES, Family, Report, families, finite
-from vega_image.selftest.result import Result, gravest_first
+from vega_image.selftest.result import Result, counts, gravest_first
 from vega_image.selftest.texts import Texts
 
-SHOWN = 60
-SHOWN_OF_ONE = 3
-"""Rows of one case, direction and type: more of the same tells nothing new."""
+SHOWN = 40
+SHOWN_OF_ONE, SHOWN_OF_FAMILY = 2, 4
+"""Rows of one case, direction and type, and of one family with the same verdict: more of the
+same tells nothing new, and what is rare must not drown."""
+SLOWEST = 5
 STYLE = """
-:root{color-scheme:light dark;--ink:#1d2330;--soft:#5b6475;--line:#d9dee7;--paper:#fff;
+:root{color-scheme:light;--ink:#1d2330;--soft:#5b6475;--line:#d9dee7;--paper:#fff;
 --good:#1a7f4b;--bad:#b3261e;--doubt:#8a5a00;--bar:#4a7bd0}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ef;--soft:#a5aebd;--line:#3a4150;
---paper:#14171d;--good:#5ecb94;--bad:#ff8a80;--doubt:#f0b860;--bar:#7ba4ec}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6e9ef;--soft:#a5aebd;--line:#3a4150;
+color-scheme:dark;--paper:#14171d;--good:#5ecb94;--bad:#ff8a80;--doubt:#f0b860;--bar:#7ba4ec}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:24px 16px 48px;max-width:1080px;color:var(--ink);
-background:var(--paper);font:16px/1.5 system-ui,sans-serif}
+background:var(--paper);font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
+header,dd,dt{overflow-wrap:anywhere}
 h1{margin:0;font-size:30px;line-height:1.2}h2{margin:36px 0 10px;font-size:20px}
 header{border-left:8px solid var(--tone);padding:4px 0 4px 18px}
 header h1{color:var(--tone)}.pass{--tone:var(--good)}.fail{--tone:var(--bad)}
 .unproven{--tone:var(--doubt)}p{margin:8px 0}.soft{color:var(--soft);font-size:14px}
 .labels{margin:10px 0 0;padding:0;list-style:none}.labels li{font-weight:600}
-.do{margin:0;padding-left:20px;font-size:17px}
+.facts{margin:12px 0 0;display:flex;flex-wrap:wrap;gap:4px 28px}.facts div{min-width:0}
+.facts dt{color:var(--soft);font-size:13px}.facts dd{margin:0;font-weight:600}
+h3{margin:20px 0 6px;font-size:16px}
+.told{display:block;margin:3px 0}.do{margin:0;padding-left:20px;font-size:17px}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:6px 10px 6px 0;border-bottom:1px solid var(--line);text-align:left;
 vertical-align:top}th{color:var(--soft);font-weight:600}
@@ -43,6 +50,7 @@ table.cards thead{display:none}table.cards tr{display:block;padding:8px 0;
 border-bottom:1px solid var(--line)}
 table.cards td{display:block;border:0;padding:1px 0}
 table.cards td.n{display:inline-block;text-align:left;margin-right:14px}
+table.cards td.n:empty{display:none}
 table.cards td[data-label]::before{content:attr(data-label) ": ";color:var(--soft)}}
 @media print{body{max-width:none;padding:0;font-size:11pt}.scroll{overflow:visible}
 h2{break-after:avoid}tr{break-inside:avoid}}
@@ -56,13 +64,15 @@ def page(report: Report, texts: Texts) -> bytes:
         _header(report, texts),
         _section(texts, "todo", _todo(report, texts)),
         _section(texts, "failures", _failures(report, texts)),
+        _section(texts, "words", _words(report, texts)),
         _section(texts, "coverage", _coverage(rows, texts)),
         _section(texts, "histogram", _histograms(rows, texts)),
         _findings(report, texts),
         _section(texts, "device", _device(report, texts)),
+        _section(texts, "timings", _timings(report, rows, texts)),
         f'<p class="soft">{escape(_printed(report, texts))}</p>',
     )
-    title = escape(f"{texts.say(f'verdict.{report.verdict}')} - {report.run.device}")
+    title = escape(f"{report.words(texts)} - {report.run.device}")
     return (
         f'<!doctype html>\n<html lang="{texts.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -71,15 +81,43 @@ def page(report: Report, texts: Texts) -> bytes:
     ).encode("utf-8", "replace")
 
 
+def escape(text: str) -> str:
+    """Make any text safe: no markup, nothing that turns the reading direction or is unseen."""
+    return escape_html(printable(text))
+
+
 def _header(report: Report, texts: Texts) -> str:
     labels = "".join(f"<li>{escape(label)}</li>" for label in report.labels(texts))
     return (
-        f'<header class="{report.verdict}"><p class="soft">{texts.say("title")}</p>'
-        f"<h1>{escape(texts.say(f'verdict.{report.verdict}'))}</h1>"
+        f'<header class="{report.verdict}"><p class="soft">{escape(texts.say("title"))}</p>'
+        f"<h1>{escape(report.words(texts))}</h1>"
         f"<p>{escape(report.sentence(texts))}</p>"
-        f'<ul class="labels">{labels}</ul><p class="soft">{escape(texts.say("scope"))}</p>'
-        "</header>\n"
+        f'<ul class="labels">{labels}</ul>{_facts(report, texts)}'
+        f'<p class="soft">{escape(texts.say("scope"))}</p></header>\n'
     )
+
+
+def _facts(report: Report, texts: Texts) -> str:
+    run = report.run
+    required = [item for item in report.results if item.required]
+    proven = sum(item.accepted for item in required)
+    values = {
+        "device": run.device,
+        "level": run.level,
+        "required": texts.say("unit.of", part=proven, whole=len(required)),
+        "started": run.started.replace("T", " "),
+        "seconds": _seconds(run.seconds, texts),
+        "exit": str(report.exit_code),
+    }
+    rows = (
+        f"<div><dt>{escape(texts.say(f'fact.{name}'))}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in values.items()
+    )
+    return f'<dl class="facts">{"".join(rows)}</dl>'
+
+
+def _seconds(value: float, texts: Texts) -> str:
+    return texts.say("unit.seconds", value=f"{value:.1f}")
 
 
 def _section(texts: Texts, name: str, body: str) -> str:
@@ -87,8 +125,7 @@ def _section(texts: Texts, name: str, body: str) -> str:
 
 
 def _todo(report: Report, texts: Texts) -> str:
-    actions = report.actions or ("none",)
-    items = "".join(f"<li>{escape(texts.say(f'action.{name}'))}</li>" for name in actions)
+    items = "".join(f"<li>{escape(text)}</li>" for text in report.todo(texts))
     return f'<ol class="do">{items}</ol>'
 
 
@@ -96,38 +133,73 @@ def _failures(report: Report, texts: Texts) -> str:
     bad = gravest_first(report.results)
     if not bad:
         return f"<p>{escape(texts.say('failures.none'))}</p>"
-    names = ("case", "where", "verdict", "error", "bound", "detail")
-    rows = [_failure(item, texts) for item in _telling(bad)[:SHOWN]]
+    names = ("failure", "verdict", "error", "bound")
+    rows = [_failure(item, texts) for item in telling(bad)[:SHOWN]]
     more = len(bad) - len(rows)
     rest = f"<p>{escape(texts.say('failures.more', count=more))}</p>" if more > 0 else ""
     return _table(texts, names, rows, numbers=("error", "bound")) + rest
 
 
-def _telling(bad: Sequence[Result]) -> list[Result]:
-    seen: Counter[tuple[str, str, str, str]] = Counter()
-    kept = []
+def telling(bad: Sequence[Result]) -> list[Result]:
+    """Keep what tells something new, each family's first before any family's second."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    kept: list[tuple[bool, int, Result]] = []
     for item in bad:
-        key = (item.case.id, item.trial.direction, item.trial.dtype, item.verdict.value)
-        seen[key] += 1
-        if seen[key] <= SHOWN_OF_ONE:
-            kept.append(item)
-    return kept
+        one = (item.case.id, item.trial.direction, item.trial.dtype, item.verdict.value)
+        family = (item.group, item.verdict.value)
+        if seen[one] < SHOWN_OF_ONE and seen[family] < SHOWN_OF_FAMILY:
+            kept.append((not item.failing, seen[family], item))
+            seen.update([one, family])
+    return [item for _, _, item in sorted(kept, key=lambda row: row[:2])]
+
+
+def _words(report: Report, texts: Texts) -> str:
+    rows = [
+        f'<tr><td class="word">{word}</td><td class="n">{count}</td>'
+        f"<td>{escape(texts.say(f'word.{word}'))}</td></tr>"
+        for word, count in counts(report.results).items()
+    ]
+    return _table(texts, ("ended", "count", "meaning"), rows, numbers=("count",))
+
+
+def _timings(report: Report, rows: Sequence[Family], texts: Texts) -> str:
+    slow = sorted(report.results, key=lambda item: -item.record.seconds)[:SLOWEST]
+    by_family = [_timing(row.group, row.seconds) for row in rows]
+    by_trial = [_timing(item.trial.key, item.record.seconds) for item in slow]
+    return (
+        f"{_table(texts, ('family', 'seconds'), by_family, numbers=('seconds',))}"
+        f"<h3>{escape(texts.say('timings.slowest'))}</h3>"
+        f"{_table(texts, ('case', 'seconds'), by_trial, numbers=('seconds',))}"
+    )
+
+
+def _timing(name: str, seconds: float) -> str:
+    return f'<tr><td><code>{escape(name)}</code></td><td class="n">{seconds:.3f}</td></tr>'
 
 
 def _failure(item: Result, texts: Texts) -> str:
     tone = "bad" if item.failing else "doubt"
-    error, bound = _number(item.record.error), _number(item.record.bound)
-    label = texts.say
-    layout = f" {item.case.layout}" if item.case.layout else ""
+    where = " ".join(filter(None, (label_of(item, texts), item.case.layout)))
+    detail = item.record.detail
+    told = f'<code class="told">{escape(detail)}</code>' if detail else ""
     return (
-        f"<tr><td><b>{escape(item.case.name)}</b> <code>{escape(item.case.id)}</code>"
+        f"<tr><td><b>{escape(item.case.name)}</b> <code>{escape(item.case.id)}</code> "
+        f"{escape(where)}{told}"
         f'<div class="soft">{escape(item.case.source)}</div></td>'
-        f"<td>{escape(item.trial.direction)} {escape(item.trial.dtype)}{escape(layout)}</td>"
         f'<td class="word {tone}">{item.verdict.value}</td>'
-        f'<td class="n" data-label="{escape(label("column.error"))}">{error}</td>'
-        f'<td class="n" data-label="{escape(label("column.bound"))}">{bound}</td>'
-        f"<td><code>{escape(item.record.detail)}</code></td></tr>"
+        f"{_cell('error', item.record.error, texts)}{_cell('bound', item.record.bound, texts)}"
+        "</tr>"
     )
+
+
+def _cell(name: str, value: float | None, texts: Texts) -> str:
+    label = escape(texts.say(f"column.{name}"))
+    return f'<td class="n" data-label="{label}">{_number(value)}</td>'
+
+
+def label_of(item: Result, texts: Texts) -> str:
+    """Say in words which way and in which format."""
+    return f"{texts.name('direction', item.trial.direction)} {item.trial.dtype}".strip()
 
 
 def _coverage(rows: Sequence[Family], texts: Texts) -> str:
@@ -135,11 +207,10 @@ def _coverage(rows: Sequence[Family], texts: Texts) -> str:
     body = [
         f"<tr><td><b>{escape(row.group)}</b></td>"
         + "".join(_count(name, getattr(row, name), texts) for name in names)
-        + f'<td class="n" data-label="{escape(texts.say("column.seconds"))}">'
-        f"{row.seconds:.2f}</td></tr>"
+        + "</tr>"
         for row in rows
     ]
-    return _table(texts, ("family", *names, "seconds"), body, numbers=(*names, "seconds"))
+    return _table(texts, ("family", *names), body, numbers=names)
 
 
 def _count(name: str, value: int, texts: Texts) -> str:
@@ -195,7 +266,8 @@ def _device(report: Report, texts: Texts) -> str:
         **run.digests,
     }
     rows = [
-        f"<tr><td>{escape(name)}</td><td><code>{escape(str(value))}</code></td></tr>"
+        f"<tr><td>{escape(texts.name('name', name))}</td>"
+        f"<td><code>{escape(str(value))}</code></td></tr>"
         for name, value in values.items()
     ]
     return _table(texts, ("name", "value"), rows, numbers=())

@@ -33,11 +33,28 @@ def junit(report: Report) -> bytes:
         )
         suites.append(
             f'<testsuite name="{_safe(family.group)}" tests="{len(items)}" {numbers}'
-            f' time="{family.seconds:.6f}">\n{cases}</testsuite>\n'
+            f' time="{family.seconds:.6f}" timestamp="{_safe(report.run.started[:19])}">\n'
+            f"{_properties(report)}{cases}</testsuite>\n"
         )
     labels = f"vega-image selftest {report.run.level} {report.run.device} {report.run.source}"
     head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="{_safe(labels)}">\n'
     return (head + "".join(suites) + "</testsuites>\n").encode()
+
+
+def _properties(report: Report) -> str:
+    run = report.run
+    values = {
+        "verdict": report.verdict,
+        "level": run.level,
+        "device": run.device,
+        "source": run.source,
+        **report.flags,
+    }
+    rows = (
+        f'<property name="{_safe(name)}" value="{_safe(value)}"/>'
+        for name, value in values.items()
+    )
+    return f"<properties>{''.join(rows)}</properties>\n"
 
 
 def _case(item: Result) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
@@ -59,12 +60,15 @@ class Result:
 
     @property
     def usage(self) -> float | None:
-        """The share of its bound that the error used; None if there is no such share."""
+        """The share of its bound that the error used; None if there are no numbers.
+
+        Endless where a result must be exact and is not.
+        """
         error, bound = self.record.error, self.record.bound
         if error is None or bound is None:
             return None
         if bound <= 0:
-            return 0.0 if error == 0 else None
+            return 0.0 if error == 0 else math.inf
         return error / bound
 
 

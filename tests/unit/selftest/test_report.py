@@ -6,6 +6,9 @@ import json
 import math
 import re
 import string
+import subprocess
+import sys
+import zipfile
 from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -21,12 +24,14 @@ from vega_image.selftest.case import Trial
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.files import write_all
 from vega_image.selftest.out import encode_json
+from vega_image.selftest.pack import pack
 from vega_image.selftest.record import TrialRecord
 from vega_image.selftest.report import Report, Run
 from vega_image.selftest.report_html import page
 from vega_image.selftest.report_junit import junit
+from vega_image.selftest.report_text import block
 from vega_image.selftest.result import Result, counts, exit_code
-from vega_image.selftest.texts import load_texts
+from vega_image.selftest.texts import Texts, load_texts
 from vega_image.selftest.verdict import Verdict
 
 TEXTS = load_texts()
@@ -134,7 +139,7 @@ def test_where_numbers_come_from_is_always_said(source: str) -> None:
 def test_every_text_that_code_asks_for_is_in_the_table() -> None:
     folder = resources.files("vega_image.selftest")
     used = set()
-    for name in ("report.py", "report_html.py", "session.py", "out.py"):
+    for name in ("report.py", "report_html.py", "report_text.py", "session.py", "out.py"):
         used |= set(re.findall(r'say\(\s*"([a-z.A-Z]+)"', (folder / name).read_text()))
     assert used
     assert used <= set(TEXTS.table)
@@ -154,3 +159,141 @@ def test_no_partial_report_is_left_behind(tmp_path: Path) -> None:
     with pytest.raises(SelftestError, match="cannot write"):
         write_all(tmp_path, {"report.json": b"1", "report.xml": b"2", "report.html": b"3"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.xml"]
+
+
+def test_a_planted_fault_is_nobodys_reason_to_swap_a_card() -> None:
+    made = report(result("MISMATCH"), planted="bit-flip")
+    assert made.actions == ()
+    assert made.todo(TEXTS) == (TEXTS.say("action.planted"),)
+    assert TEXTS.say("mark.planted") in made.headline(TEXTS)
+    assert report(result("MISMATCH"), source="device").actions == ("ISOLATE",)
+
+
+@pytest.mark.parametrize("source", ["cpu", "replay"])
+def test_the_verdicts_own_line_says_that_no_card_gave_it(source: str) -> None:
+    made = report(result("MATCH"), source=source)
+    mark = TEXTS.say(f"mark.{source}")
+    assert mark in made.headline(TEXTS)
+    assert mark in block(made, TEXTS, "page")[0].text
+    assert f"[{mark}]</h1>" in page(made, TEXTS).decode()
+    assert "[" not in report(result("MATCH"), source="device").words(TEXTS)
+
+
+def test_a_short_time_asks_for_more_time_and_a_cpu_for_a_card() -> None:
+    cut = report(result("MATCH"), result("UNPROVEN"), budget="6")
+    assert (cut.exit_code, cut.actions) == (9, ("RERUN",))
+    assert report(result("UNPROVEN")).actions == ("TRIAGE",)
+    good = report(result("MATCH"))
+    assert good.todo(TEXTS) == (TEXTS.say("action.reference"),)
+    assert report(result("MATCH"), source="device").todo(TEXTS) == (TEXTS.say("action.none"),)
+
+
+def test_what_an_oracle_says_of_a_case_is_not_said_twice() -> None:
+    made = report(result("MISMATCH", detail="case-MISMATCH is wrong"))
+    line = next(item.text for item in block(made, TEXTS, "p") if "MISMATCH case" in item.text)
+    assert line.count("case-MISMATCH") == 1
+
+
+def test_what_must_be_exact_and_is_not_is_above_its_bound() -> None:
+    (family,) = reports.families([result("MISMATCH", error=3.0, bound=0.0)])
+    assert family.histogram == (0, 0, 0, 0, 0, 0, 1)
+
+
+def test_chosen_cases_are_not_the_whole_level() -> None:
+    whole, part = report(result("MATCH")), report(result("MATCH"), cases="mm")
+    assert "everything" in whole.sentence(TEXTS)
+    assert "not all of level" in part.sentence(TEXTS)
+
+
+PSEUDO = {key: f"\u27e6{text}\u27e7" for key, text in TEXTS.table.items()}
+FACT = re.compile(r"case-[A-Z_]+|[0-9.\s&;a-z]*[0-9;]")
+
+
+def test_a_second_language_is_data_only() -> None:
+    """Every word of the page that is no fact of the run comes out of the table."""
+    made = report(*EVERY, result("DEGRADED", "fp16"), planted="x", cases="y", budget="z")
+    text = page(made, Texts("fr", PSEUDO)).decode("utf-8", "surrogatepass")
+    assert '<html lang="fr">' in text
+    body = text[text.index("<body>") :]
+    nodes = re.findall(r">([^<]+)<", re.sub(r"<code.*?</code>", "", body, flags=re.DOTALL))
+    left = {re.sub("\u27e6[^\u27e7]*\u27e7", "", node).strip(" :\n") for node in nodes}
+    facts = {
+        "", "cpu", "r2", "8", "i32", "fp32", "fp16", "op/fake", "a test", "x", "arch",
+        "2026-12-01 00:00:00", "[", "]", "[]", "[; ]", *(word.value for word in Verdict),
+    }  # fmt: skip
+    words = {
+        node for node in left if not re.fullmatch(r"case-[A-Z_]+|[0-9.\s&;a-z]*[0-9;]", node)
+    }
+    assert words <= facts
+
+
+def test_a_language_with_a_hole_is_refused_before_the_run(tmp_path: Path) -> None:
+    pyz = tmp_path / "selftest.pyz"
+    pack(pyz)
+    words = ["--level", "r1", "--language", "fr", "--report", str(tmp_path / "r"), "--dry-run"]
+    good = {**TEXTS.table, "title": "Rapport"}
+    bad = {key: text for key, text in good.items() if key != "title"}
+    other = {**good, "flag.budget": "{autre}"}
+    for table, code in ((good, 0), (bad, 4), (other, 4), (None, 2)):
+        copy = tmp_path / f"{code}.pyz"
+        copy.write_bytes(pyz.read_bytes())
+        with zipfile.ZipFile(copy, "a") as archive:
+            if table is not None:
+                name = "vega_image/selftest/data/texts.fr.json"
+                archive.writestr(name, json.dumps(table))
+        argv = [sys.executable, str(copy), *words, "--device", "cpu", "--case", "mm"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert ("LANGUAGE" in done.stderr) == (code != 0)
+
+
+def wrong_in(family: str, number: int) -> Result:
+    case = fakes.case(f"{family}-{number}", family)
+    trial = Trial(case.id, "fwd", "i32", "int")
+    return Result(case, trial, TrialRecord(trial.key, Verdict.MISMATCH))
+
+
+def test_what_is_rare_is_on_the_page_though_much_else_is_wrong() -> None:
+    families = [f"family{number}" for number in range(20)]
+    many = [wrong_in(family, number) for family in families for number in range(50)]
+    made = page(report(*many, wrong_in("rare", 1)), TEXTS).decode()
+    assert "rare-1" in made
+    assert len(made) < 60_000
+    assert TEXTS.say("failures.more", count=1001 - 40) in made
+
+
+def test_the_page_is_dark_on_light_in_print_and_says_nothing_unseen() -> None:
+    hostile = report(result("MISMATCH", detail="a\u202eb\x1b[2Jc" + NASTY))
+    made = page(hostile, TEXTS).decode("utf-8", "surrogatepass")
+    assert not re.search("[\u202e\x1b\x00]", made)
+    assert "<script" not in made
+    dark = re.findall(r"@media([^{]*)prefers-color-scheme:dark", made)
+    assert [rule.strip(" (") for rule in dark] == ["screen and"]
+
+
+SHAPE = {
+    "testsuites": ({"name"}, {"testsuite"}),
+    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+                  {"properties", "testcase"}),
+    "properties": (set(), {"property"}),
+    "property": ({"name", "value"}, set()),
+    "testcase": ({"classname", "name", "time"}, {"failure", "error", "skipped", "system-out"}),
+    "failure": ({"message"}, set()), "error": ({"message"}, set()),
+    "skipped": ({"message"}, set()), "system-out": (set(), set()),
+}  # fmt: skip
+"""Attributes and children of the schema that Jenkins publishes for these files; all that we
+write is there required or allowed."""
+
+
+def test_junit_has_the_shape_its_readers_expect() -> None:
+    root = ET.fromstring(junit(report(*EVERY, result("DEGRADED", "fp16"), planted=NASTY)))
+    for element in root.iter():
+        attributes, children = SHAPE[element.tag]
+        assert set(element.attrib) == attributes
+        assert {child.tag for child in element} <= children
+    for suite in root.iter("testsuite"):
+        tags = [child.tag for case in suite.iter("testcase") for child in case]
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite.attrib[name]) == tags.count(tag)
+        assert float(suite.attrib["time"]) >= 0
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.attrib["timestamp"])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from vega_image.selftest.verdict import Verdict, exit_code
+from vega_image.selftest.verdict import Verdict
 
 WORDS = {verdict.value: verdict for verdict in Verdict}
 FORBIDDEN = frozenset({Verdict.UPSTREAM_OK})
@@ -20,11 +20,15 @@ FORBIDDEN = frozenset({Verdict.UPSTREAM_OK})
 
 @dataclass(frozen=True)
 class Command:
-    """A program to start: argv, additions to its environment, seconds it may be silent."""
+    """A program to start: argv, additions to its environment, seconds it may be silent.
+
+    `folder`: where it starts; empty: here.
+    """
 
     argv: tuple[str, ...]
     environ: Mapping[str, str]
     silence: float = 120.0
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Line:
     bound: float | None = None
     device: str = ""
     detail: str = ""
+    seconds: float = 0.0
 
     def to_json(self) -> str:
         """Write the protocol's line."""
@@ -59,21 +64,21 @@ def parse_line(text: str) -> Line | None:
     >>> parse_line('{"case": "add", "verdict": "MATCH", "error": 0, "bound": 0}').verdict.value
     'MATCH'
     """
-    try:
-        value = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or not {"case", "verdict", "error", "bound"} <= set(value):
+    value = _object(text)
+    if not {"case", "verdict", "error", "bound"} <= set(value):
         return None
     case, word = value["case"], value["verdict"]
     numbers = [_number(value["error"]), _number(value["bound"])]
-    known = isinstance(case, str) and case and isinstance(word, str) and word in WORDS
-    if not known or any(isinstance(number, str) for number in numbers):
+    if not (isinstance(case, str) and case and isinstance(word, str) and word in WORDS):
+        return None
+    if any(isinstance(number, str) for number in numbers):
         return None
     error, bound = (None if isinstance(number, str) else number for number in numbers)
     verdict = _consistent(WORDS[word], error, bound)
     device, detail = (str(value.get(name, "")) for name in ("device", "detail"))
-    return Line(case, verdict, error, bound, device, detail)
+    seconds = _number(value.get("seconds", 0))
+    took = seconds if isinstance(seconds, float) else 0.0
+    return Line(case, verdict, error, bound, device, detail, took)
 
 
 def _no_number(_word: str) -> float:
@@ -105,11 +110,50 @@ def parse_lines(text: str, expected: Sequence[str]) -> dict[str, Line]:
     for line in map(parse_line, text.split("\n")):
         if line is None or line.case not in wanted:
             continue
-        twice = line.case in found and found[line.case] != line
+        twice = line.case in found and not _same(found[line.case], line)
         found[line.case] = (
             Line(line.case, Verdict.INVALID, detail="two answers") if twice else line
         )
     return found
+
+
+def _same(one: Line, other: Line) -> bool:
+    return replace(one, seconds=0.0) == replace(other, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class Introduced:
+    """The device as the suite's program names it: ggml's name, words, cpu|gpu|igpu|accel."""
+
+    device: str
+    description: str
+    kind: str
+
+
+def parse_device(text: str) -> Introduced | None:
+    """Find the line in which a program says what it computes on; the first one counts."""
+    for line in text.split("\n"):
+        value = _object(line)
+        names = ("device", "description", "kind")
+        if "case" not in value and all(isinstance(value.get(name), str) for name in names):
+            return Introduced(*(str(value[name]) for name in names))
+    return None
+
+
+def parse_problem(text: str) -> str:
+    """Find the line in which a program says why it refuses; empty without one."""
+    found = [
+        value["problem"] for line in text.split("\n") if "problem" in (value := _object(line))
+    ]
+    return str(found[0]) if found else ""
+
+
+def _object(text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def stopped_at(expected: Sequence[str], found: Collection[str]) -> str | None:
@@ -129,14 +173,3 @@ def failed_at(case: str, ended: Ended) -> Line:
     if ended.code < 0:
         return Line(case, Verdict.CRASHED, detail=f"signal {-ended.code}; {tail}")
     return Line(case, Verdict.CRASHED, detail=f"ended with {ended.code} without it; {tail}")
-
-
-def status(lines: Iterable[Line], optional: Collection[str], *, degraded_allowed: bool) -> int:
-    """Return the exit code: UPSTREAM_OK counts for nothing, an optional UNSUPPORTED neither."""
-    required = [
-        line.verdict
-        for line in lines
-        if line.verdict is not Verdict.UPSTREAM_OK
-        and not (line.verdict is Verdict.UNSUPPORTED and line.case in optional)
-    ]
-    return exit_code(required, degraded_allowed=degraded_allowed)

@@ -12,6 +12,7 @@ from vega_image.selftest.external.protocol import (
     Line,
     failed_at,
     parse_lines,
+    parse_problem,
     stopped_at,
 )
 from vega_image.selftest.spawn import spawn
@@ -21,24 +22,32 @@ GRACE_SECONDS = 1.0
 DEATHS_ALLOWED = 5
 USAGE, NO_DEVICE = 2, 7
 Run = Callable[[Command], Ended]
+Told = Callable[[str], None]
 
 
-def run(command: Command) -> Ended:
-    """Start a program and read it to its end, or until it is silent for too long."""
+def run(command: Command, told: Told = lambda _text: None) -> Ended:
+    """Start a program and read it to its end, or until it is silent for too long.
+
+    `told` hears every line of its standard output as soon as it is whole.
+    """
+    argv = ("env", "-C", command.folder, *command.argv) if command.folder else command.argv
     try:
-        child = spawn(command.argv, b"", environ={**os.environ, **command.environ})
+        child = spawn(argv, b"", environ={**os.environ, **command.environ})
     except OSError as error:
         raise SelftestError(
             "SUITE_ABSENT", f"cannot start {command.argv[0]}: {error.strerror}", exit_code=7
         ) from error
     chunks: list[bytes] = []
-    timed_out = False
+    timed_out, rest = False, b""
     try:
         while (chunk := child.read(command.silence)) != b"":
             if chunk is None:
                 timed_out = True
                 break
             chunks.append(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                told(line.decode("utf-8", "replace"))
     finally:
         child.stop(GRACE_SECONDS)
     code = child.finished()
@@ -74,6 +83,8 @@ def run_cases(
 def _refuse(ended: Ended) -> None:
     if ended.timed_out or ended.code not in {USAGE, NO_DEVICE}:
         return
-    last = ended.stderr.strip().split("\n")[-1]
-    code = "NO_DEVICE" if ended.code == NO_DEVICE else "SUITE_USAGE"
-    raise SelftestError(code, f"the suite refused: {last}", exit_code=ended.code)
+    why = parse_problem(ended.stdout) or ended.stderr.strip().split("\n")[-1]
+    code = "SUITE_USAGE"
+    if ended.code == NO_DEVICE:
+        code = "NO_DEVICE" if "no device" in why else "SUITE_REFUSED"
+    raise SelftestError(code, f"the suite refused: {why}", exit_code=ended.code)

@@ -279,7 +279,7 @@ static void print_number(double value)
         printf("null");
 }
 
-static void print_text(const char *text)
+void print_text(const char *text)
 {
     putchar('"');
     for (; *text; text++)
@@ -290,7 +290,8 @@ static void print_text(const char *text)
     putchar('"');
 }
 
-void print_judgement(const Session *session, const Case *row, const Judgement *judgement)
+void print_judgement(const Session *session, const Case *row, const Judgement *judgement,
+                     double seconds)
 {
     static const char *const names[] = {"MATCH", "DEGRADED", "MISMATCH", "NOT_FINITE",
                                         "CRASHED", "UNSUPPORTED", "INVALID"};
@@ -300,7 +301,7 @@ void print_judgement(const Session *session, const Case *row, const Judgement *j
     print_number(judgement->bound);
     printf(",\"device\":");
     print_text(session->device);
-    printf(",\"detail\":");
+    printf(",\"seconds\":%.6f,\"detail\":", seconds);
     print_text(judgement->detail);
     printf("}\n");
     fflush(stdout);

@@ -22,6 +22,9 @@ typedef struct {
 
 bool fault_known(const char *name);
 Judgement judge_case(const Session *session, const Case *row);
-void print_judgement(const Session *session, const Case *row, const Judgement *judgement);
+void print_judgement(const Session *session, const Case *row, const Judgement *judgement,
+                     double seconds);
+/* A JSON string of what may be any bytes; what is not printable is left out. */
+void print_text(const char *text);
 
 #endif

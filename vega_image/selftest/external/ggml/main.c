@@ -3,13 +3,15 @@
  *   vega-ggml --level r1|r2|r3|r4 --json [--device NAME] [--library FILE] [--backends DIR]
  *             [--case ID] [--after ID] [--plant FAULT] [--strict] [--list]
  *
- * One JSON line per case on stdout. Exit status: 0 all right, 2 usage, 7 no such device or no
- * libggml, 8 wrong numbers, 9 something unproven. Nothing of libggml is linked. */
+ * One JSON line for the device and one per case on stdout, or one with the problem. Exit
+ * status: 0 all right, 2 usage, 7 no such device or no libggml, 8 wrong numbers, 9 something
+ * unproven. Nothing of libggml is linked. */
 #include "judge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct {
     const char *library, *backends, *device, *only, *after, *plant;
@@ -83,6 +85,38 @@ static void quiet(int level, const char *text, void *data)
     fputs(text, stderr);
 }
 
+static int refused(const char *what, const char *which)
+{
+    char text[600];
+    snprintf(text, sizeof text, "%s%s", what, which);
+    printf("{\"problem\":");
+    print_text(text);
+    printf("}\n");
+    fflush(stdout);
+    fprintf(stderr, "vega-ggml: %s\n", text);
+    return 7;
+}
+
+/* Who computes, before any case: a reader must be able to tell a card from a renderer. */
+static void introduce(Dev device)
+{
+    static const char *const kinds[] = {"cpu", "gpu", "igpu", "accel"};
+    unsigned type = (unsigned)G.ggml_backend_dev_type(device);
+    printf("{\"device\":");
+    print_text(G.ggml_backend_dev_name(device));
+    printf(",\"description\":");
+    print_text(G.ggml_backend_dev_description(device));
+    printf(",\"kind\":\"%s\"}\n", type < 4 ? kinds[type] : "other");
+    fflush(stdout);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 /* The device asked for; else the first graphics card; the processor only by its name. */
 static Dev choose(const char *name)
 {
@@ -116,8 +150,9 @@ static int run(const Options *options, Backend backend, const char *device)
     for (size_t i = 0; i < CASE_COUNT; i++) {
         if (!selected(options, &CASES[i], &reached))
             continue;
+        double began = now();
         Judgement judgement = judge_case(&session, &CASES[i]);
-        print_judgement(&session, &CASES[i], &judgement);
+        print_judgement(&session, &CASES[i], &judgement, now() - began);
         enum Verdict verdict = judgement.verdict;
         done++;
         wrong |= verdict == MISMATCH || verdict == NOT_FINITE || verdict == CRASHED ||
@@ -139,10 +174,8 @@ int main(int argc, char **argv)
         return 0;
     }
     const char *problem = ggml_open(options.library);
-    if (problem) {
-        fprintf(stderr, "vega-ggml: %s\n", problem);
-        return 7;
-    }
+    if (problem)
+        return refused("no libggml: ", problem);
     G.ggml_log_set(quiet, NULL);
     if (options.backends)
         G.ggml_backend_load_all_from_path(options.backends);
@@ -150,10 +183,9 @@ int main(int argc, char **argv)
         G.ggml_backend_load_all();
     Dev device = choose(options.device);
     Backend backend = device ? G.ggml_backend_dev_init(device, NULL) : NULL;
-    if (!backend) {
-        fprintf(stderr, "vega-ggml: no device %s\n", options.device ? options.device : "but the processor");
-        return 7;
-    }
+    if (!backend)
+        return refused("no device ", options.device ? options.device : "but the processor");
+    introduce(device);
     int status = run(&options, backend, G.ggml_backend_dev_name(device));
     G.ggml_backend_free(backend);
     return status;

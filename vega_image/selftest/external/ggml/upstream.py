@@ -34,7 +34,7 @@ class Upstream:
 def read_upstream(ended: Ended, backend: str) -> Upstream:
     """Judge a run of `test-backend-ops test -b BACKEND`; no device found is UNPROVEN."""
     section = list(_section(COLOUR.sub("", ended.stdout), backend))
-    lines = tuple(line for text in section if (line := _case(text, backend)) is not None)
+    lines = tuple(line for text in section if (line := case_in(text, backend)) is not None)
     counts = [match for text in section if (match := COUNT.fullmatch(text))]
     passed, total = (int(counts[-1].group(i)) for i in (1, 2)) if counts else (0, 0)
     ok = any(
@@ -59,8 +59,9 @@ def _section(text: str, backend: str) -> Iterator[str]:
             yield line
 
 
-def _case(text: str, backend: str) -> Line | None:
-    match = CASE.fullmatch(text)
+def case_in(text: str, backend: str) -> Line | None:
+    """Read one line of the console output, or None if it tells of no case."""
+    match = CASE.fullmatch(COLOUR.sub("", text).rstrip())
     if not match:
         return None
     case, said = f"upstream:{match.group(1)}", match.group(2)
