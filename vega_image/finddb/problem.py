@@ -23,6 +23,8 @@ LAYOUTS = {
 }
 BYTES = {"FP64": 8, "FP32": 4, "INT32": 4, "FP16": 2, "BF16": 2}
 PLANE, SPACE = 2, 3
+THREE = 3
+REMEMBERED = 4096
 
 _SIZE = "[1-9][0-9]{0,17}"
 _PAD = f"(?:0|{_SIZE})"
@@ -164,6 +166,7 @@ def _by(sizes: tuple[int, ...]) -> str:
     return "x".join(map(str, sizes))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parse_key(text: str) -> Problem:
     """Read a key.
 
@@ -175,16 +178,20 @@ def parse_key(text: str) -> Problem:
     match = _pattern(PLANE).fullmatch(text) or _pattern(SPACE).fullmatch(text)
     if match is None:
         raise _form_error(text)
-    problem = _problem(match)
-    if problem.key != text:
-        column = next(
-            i
-            for i, pair in enumerate(zip(text, problem.key, strict=False))
-            if len(set(pair)) > 1
-        )
-        msg = f"MIOpen writes this as {problem.key}, and does not find it otherwise"
-        raise FormError(msg, column + 1)
-    return problem
+    _refuse_long_forms(match)
+    return _problem(match)
+
+
+def _refuse_long_forms(match: re.Match[str]) -> None:
+    """Raise FormError where three equal names stand for one: MIOpen never writes that."""
+    dtypes = re.findall(_DTYPE, match["dtype"])
+    if len(dtypes) == THREE and len(set(dtypes)) == 1:
+        msg = f"MIOpen writes three equal data types as {dtypes[0]}, and finds nothing else"
+        raise FormError(msg, match.start("dtype") + 1)
+    layouts = match["layout"].split("-")
+    if len(layouts) == THREE and {*layouts} <= {"NCHW", "NCDHW"}:
+        msg = f"MIOpen writes three default layouts as {layouts[0]}, and finds nothing else"
+        raise FormError(msg, match.start("layout") + 1)
 
 
 def _problem(match: re.Match[str]) -> Problem:
