@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from vega_image.finddb.problem import FormError, parse_key
+from vega_image.finddb.problem import FormError, check_key
 from vega_image.finddb.record import AS_READ, CURRENT, Item, Record, parse_item
 
 BOM = b"\xef\xbb\xbf"
@@ -112,7 +112,7 @@ def parse_line(line: bytes, number: int = 0) -> Record:
         msg = "expected '=' after the key"
         raise FormError(msg, len(text) + 1)
     try:
-        parse_key(key)
+        check_key(key)
     except FormError as error:
         raise FormError(error.message, error.column) from error
     return Record(key=key, items=tuple(_items(value, len(key) + 1)), line=number)
