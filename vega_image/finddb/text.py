@@ -65,6 +65,10 @@ class FindDb:
         """
         return self.record(self.index[key.encode()])
 
+    def get(self, key: str) -> Record | None:
+        """Return the record MIOpen finds for a key, or None; raises FormError."""
+        return self[key] if key in self else None  # noqa: SIM401 - this is that get
+
     def record(self, number: int) -> Record:
         """Parse a line (from 0); raises FormError."""
         return parse_line(self.lines[number], number + 1)
