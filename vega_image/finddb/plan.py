@@ -37,7 +37,7 @@ UNKNOWN_RATE = 1e8  # multiply-adds in a ms: the slowest that naive kernels were
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One solver to prove on one problem. `ms`: one run; `recorded`: was it measured?"""
+    """One solver to prove on one problem; `ms` is one run, measured where `recorded`."""
 
     key: str
     solver: str
