@@ -39,7 +39,7 @@ class FindDb:
 
     @cached_property
     def index(self) -> dict[bytes, int]:
-        """Return for each key the line, from 0, that MIOpen finds: the first."""
+        """Return for each key the line, from 0, that MIOpen finds: the first. In no order."""
         lines = self.lines
         keys = [line.partition(b"=")[0] for line in lines]
         if all(len(key) < len(line) for key, line in zip(keys, lines, strict=True) if line):
@@ -78,7 +78,7 @@ class FindDb:
 
         Whoever writes what this yields must look at `flaws` first.
         """
-        for number in self.index.values():
+        for number in sorted(self.index.values()):
             try:
                 yield self.record(number)
             except FormError:
