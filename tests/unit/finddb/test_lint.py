@@ -40,11 +40,20 @@ BAD: list[tuple[str, list[tuple[str, int, int]]]] = [
     (f"{F}=\n", [("EMPTY_VALUE", 1, len(F) + 2)]),
     (f"{F}={GEMM_F};junk\n", [("ITEM_WITHOUT_COLON", 1, len(F) + len(GEMM_F) + 3)]),
     (f"{F}=junk\n", [("EMPTY_RECORD", 1, len(F) + 2), ("ITEM_WITHOUT_COLON", 1, len(F) + 2)]),
-    (f"{F}={FWD}GEMM:GemmFwdRest,1,8748\n", [("EMPTY_RECORD", 1, len(F) + 2), ("LEGACY_ITEM_SHORT", 1, len(F) + 2)]),
-    (f"{F}={GEMM_F};GemmFwd1x1_0_1:1,0\n", [("CURRENT_ITEM_SHORT", 1, len(F) + len(GEMM_F) + 3)]),
+    (
+        f"{F}={FWD}GEMM:GemmFwdRest,1,8748\n",
+        [("EMPTY_RECORD", 1, len(F) + 2), ("LEGACY_ITEM_SHORT", 1, len(F) + 2)],
+    ),
+    (
+        f"{F}={GEMM_F};GemmFwd1x1_0_1:1,0\n",
+        [("CURRENT_ITEM_SHORT", 1, len(F) + len(GEMM_F) + 3)],
+    ),
     (f"{F}={GEMM_F},9\n", [("EXTRA_FIELD", 1, len(F) + len(GEMM_F) + 3)]),
     (f"{F}={OLD_F},9\n", [("EXTRA_FIELD", 1, len(F) + OLD_F.index("<") + 2)]),
-    (f"{F}=GemmFwdRest:1 ,8748,{FWD}GEMM\n", [("TIME_NOT_A_NUMBER", 1, len(F) + 14), ("WHITE_SPACE", 1, len(F) + 15)]),
+    (
+        f"{F}=GemmFwdRest:1 ,8748,{FWD}GEMM\n",
+        [("TIME_NOT_A_NUMBER", 1, len(F) + 14), ("WHITE_SPACE", 1, len(F) + 15)],
+    ),
     (f"{F}=GemmFwdRest:abc,8748,{FWD}GEMM\n", [("TIME_NOT_A_NUMBER", 1, len(F) + 14)]),
     (f"{F}=GemmFwdRest:nan,8748,{FWD}GEMM\n", [("TIME_NOT_A_NUMBER", 1, len(F) + 14)]),
     (f"{F}=GemmFwdRest:1e99,8748,{FWD}GEMM\n", [("TIME_NOT_A_NUMBER", 1, len(F) + 14)]),
@@ -52,28 +61,69 @@ BAD: list[tuple[str, list[tuple[str, int, int]]]] = [
     (f"{F}=GemmFwdRest:0,8748,{FWD}GEMM\n", [("TIME_NOT_POSITIVE", 1, len(F) + 14)]),
     (f"{F}=GemmFwdRest:0.000,8748,{FWD}GEMM\n", [("TIME_NOT_POSITIVE", 1, len(F) + 14)]),
     (f"{F}=GemmFwdRest:-1,8748,{FWD}GEMM\n", [("TIME_NOT_POSITIVE", 1, len(F) + 14)]),
-    (f"{F}={OLD_F.replace(',1,', ',0,')}\n", [("TIME_NOT_POSITIVE", 1, len(F) + OLD_F.index(",1,") + 3)]),
+    (
+        f"{F}={OLD_F.replace(',1,', ',0,')}\n",
+        [("TIME_NOT_POSITIVE", 1, len(F) + OLD_F.index(",1,") + 3)],
+    ),
     (f"{F}=GemmFwdRest:1,x,{FWD}GEMM\n", [("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 16)]),
     (f"{F}=GemmFwdRest:1,-1,{FWD}GEMM\n", [("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 16)]),
     (f"{F}=GemmFwdRest:1,8747,{FWD}GEMM\n", [("WORKSPACE_UNDERSTATED", 1, len(F) + 16)]),
-    (f"{W}={GEMM_W.replace('7375872', '7375871')}\n", [("WORKSPACE_UNDERSTATED", 1, len(W) + 21)]),
-    (f"{W}={OLD_W.replace('7375872', '0')}\n", [("WORKSPACE_UNDERSTATED", 1, len(W) + OLD_W.index("7375872") + 2)]),
-    (f"{F}={GEMM_F};{NAIVE_F.replace('Direct', 'Magic')}\n".replace("ConvMagic", "ConvDirect"), [("UNKNOWN_ALGORITHM", 1, len(F) + len(GEMM_F) + 30)]),
+    (
+        f"{W}={GEMM_W.replace('7375872', '7375871')}\n",
+        [("WORKSPACE_UNDERSTATED", 1, len(W) + 21)],
+    ),
+    (
+        f"{W}={OLD_W.replace('7375872', '0')}\n",
+        [("WORKSPACE_UNDERSTATED", 1, len(W) + OLD_W.index("7375872") + 2)],
+    ),
+    (
+        f"{F}={GEMM_F};{NAIVE_F.replace('Direct', 'Magic')}\n".replace(
+            "ConvMagic", "ConvDirect"
+        ),
+        [("UNKNOWN_ALGORITHM", 1, len(F) + len(GEMM_F) + 30)],
+    ),
     (f"{F}={GEMM_F.replace(FWD, WRW)}\n", [("WRONG_DIRECTION_ALGORITHM", 1, len(F) + 21)]),
-    (f"{W}={GEMM_W.replace('GEMM', 'FFT')}\n", [("FFT_FOR_WEIGHTS", 1, len(W) + 29), ("WRONG_FAMILY", 1, len(W) + 29)]),
+    (
+        f"{W}={GEMM_W.replace('GEMM', 'FFT')}\n",
+        [("FFT_FOR_WEIGHTS", 1, len(W) + 29), ("WRONG_FAMILY", 1, len(W) + 29)],
+    ),
     (f"{F}={GEMM_F.replace('GEMM', 'Direct')}\n", [("WRONG_FAMILY", 1, len(F) + 21)]),
-    (f"{F}={OLD_F.replace('AlgoGEMM,', 'AlgoDirect,')}\n", [("ALGORITHMS_DIFFER", 1, len(F) + 2 + OLD_F.rindex("miopen"))]),
+    (
+        f"{F}={OLD_F.replace('AlgoGEMM,', 'AlgoDirect,')}\n",
+        [("ALGORITHMS_DIFFER", 1, len(F) + 2 + OLD_F.rindex("miopen"))],
+    ),
     (f"{F}={FWD}GEMM:GemmFwdRest,1,8748,,<unused>\n", [("ODD_FIELD", 1, len(F) + 50)]),
-    (f"{F}={GEMM_F};GemmFwdRset:1,0,{FWD}GEMM\n", [("UNKNOWN_SOLVER", 1, len(F) + len(GEMM_F) + 3)]),
-    (f"{F}=GemmFwdRset:1,0,{FWD}GEMM\n", [("NO_USABLE_SOLVER", 1, len(F) + 2), ("UNKNOWN_SOLVER", 1, len(F) + 2)]),
-    (f"{F}={GEMM_F};ConvMlirIgemmFwd:1,0,{FWD}ImplicitGEMM\n", [("COMPILED_OUT_SOLVER", 1, len(F) + len(GEMM_F) + 3)]),
-    (f"{F}=ConvMlirIgemmFwd:1,0,{FWD}ImplicitGEMM\n", [("COMPILED_OUT_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)]),
-    (f"{F}=ConvHipImplicitGemmFwdXdlops:1,0,{FWD}ImplicitGEMM\n", [("COMPILED_OUT_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)]),
-    (f"{F}=ConvHipImplicitGemmForwardV4R4Xdlops:1,0,{FWD}ImplicitGEMM\n", [("INELIGIBLE_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)]),
-    (f"{F}=GemmWrwUniversal:1,8748,{FWD}GEMM\n", [("NO_USABLE_SOLVER", 1, len(F) + 2), ("WRONG_DIRECTION_SOLVER", 1, len(F) + 2)]),
+    (
+        f"{F}={GEMM_F};GemmFwdRset:1,0,{FWD}GEMM\n",
+        [("UNKNOWN_SOLVER", 1, len(F) + len(GEMM_F) + 3)],
+    ),
+    (
+        f"{F}=GemmFwdRset:1,0,{FWD}GEMM\n",
+        [("NO_USABLE_SOLVER", 1, len(F) + 2), ("UNKNOWN_SOLVER", 1, len(F) + 2)],
+    ),
+    (
+        f"{F}={GEMM_F};ConvMlirIgemmFwd:1,0,{FWD}ImplicitGEMM\n",
+        [("COMPILED_OUT_SOLVER", 1, len(F) + len(GEMM_F) + 3)],
+    ),
+    (
+        f"{F}=ConvMlirIgemmFwd:1,0,{FWD}ImplicitGEMM\n",
+        [("COMPILED_OUT_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)],
+    ),
+    (
+        f"{F}=ConvHipImplicitGemmFwdXdlops:1,0,{FWD}ImplicitGEMM\n",
+        [("COMPILED_OUT_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)],
+    ),
+    (
+        f"{F}=ConvHipImplicitGemmForwardV4R4Xdlops:1,0,{FWD}ImplicitGEMM\n",
+        [("INELIGIBLE_SOLVER", 1, len(F) + 2), ("NO_USABLE_SOLVER", 1, len(F) + 2)],
+    ),
+    (
+        f"{F}=GemmWrwUniversal:1,8748,{FWD}GEMM\n",
+        [("NO_USABLE_SOLVER", 1, len(F) + 2), ("WRONG_DIRECTION_SOLVER", 1, len(F) + 2)],
+    ),
     (f"{F}={GEMM_F};{GEMM_F}\n", [("DUPLICATE_SOLVER", 1, len(F) + len(GEMM_F) + 3)]),
     (f"{F}={GEMM_F}\n\0\n", [("NO_EQUALS", 2, 2)]),
-]  # fmt: skip  # noqa: E501
+]
 
 
 @pytest.mark.parametrize(("text", "wanted"), BAD, ids=range(len(BAD)))
@@ -150,9 +200,9 @@ def mutated(line: bytes, chance: random.Random) -> bytes:
             del text[at : at + chance.choice([1, 1, 9, 60])]
         elif kind == 1:
             text[at:at] = chance.choice([b";", b",", b":", b"=", b"-", b"\r", b"\0", b" "])
-        elif kind == 2:  # noqa: PLR2004
+        elif kind == 2:
             text[at : at + 1] = bytes([chance.randrange(256)]).replace(b"\n", b"?")
-        elif kind == 3:  # noqa: PLR2004
+        elif kind == 3:
             end = at + chance.randrange(40)
             text[at:at] = text[at:end]
         else:
