@@ -122,6 +122,13 @@ BAD: list[tuple[str, list[tuple[str, int, int]]]] = [
         [("NO_USABLE_SOLVER", 1, len(F) + 2), ("WRONG_DIRECTION_SOLVER", 1, len(F) + 2)],
     ),
     (f"{F}={GEMM_F};{GEMM_F}\n", [("DUPLICATE_SOLVER", 1, len(F) + len(GEMM_F) + 3)]),
+    (
+        f"{F}={FWD}Direct:ConvDirectNaiveConvFwd,x,0.5,12,<unused>\n",
+        [
+            ("TIME_NOT_A_NUMBER", 1, len(F) + 54),
+            ("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 56),
+        ],
+    ),
     (f"{F}={GEMM_F}\n\0\n", [("NO_EQUALS", 2, 2)]),
 ]
 
@@ -141,6 +148,7 @@ def test_more_than_ten_items_are_too_many() -> None:
     assert codes["TOO_MANY_ITEMS"] == 1
     ten = ";".join(MANY.split(";")[:10])
     assert lint(db(f"{F}={ten}\n")).counts["TOO_MANY_ITEMS"] == 0
+    assert "TOO_MANY_ITEMS" not in {one.code for one in judge(f"{F}={ten}", 1)}
 
 
 def test_every_code_says_how_bad_it_is_and_what_follows() -> None:
