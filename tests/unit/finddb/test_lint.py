@@ -125,8 +125,8 @@ BAD: list[tuple[str, list[tuple[str, int, int]]]] = [
     (
         f"{F}={FWD}Direct:ConvDirectNaiveConvFwd,x,0.5,12,<unused>\n",
         [
-            ("TIME_NOT_A_NUMBER", 1, len(F) + 54),
-            ("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 56),
+            ("TIME_NOT_A_NUMBER", 1, len(F) + 56),
+            ("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 58),
         ],
     ),
     (f"{F}={GEMM_F}\n\0\n", [("NO_EQUALS", 2, 2)]),
