@@ -20,7 +20,8 @@ FOLDER: Final = "usr/share/vega-image/finddb"
 MANIFEST: Final = f"{FOLDER}/manifest.json"
 USER_DB: Final = "/tmp/vega-miopen-user-db"  # noqa: S108 - of the container, gone with it
 LABEL: Final = "io.vega-image.finddb."
-_NAME: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+UNPROVEN: Final = "unproven"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 # rocBLAS GEMM and the naive HIP kernels: of MIOpen 7.2.4's solvers those that need no
 # assembly and no tuning; together they are applicable to every problem of the upstream file.
@@ -85,7 +86,8 @@ def payload(target: Target, baked: Mapping[str, bytes]) -> Payload:
     _refuse_defeat(target, env)
     files = {f"{FOLDER}/{_checked(name, target)}": data for name, data in baked.items()}
     files.setdefault(MANIFEST, _manifest_without_records(spec))
-    labels = {LABEL + "profile": spec.profile.value, LABEL + "status": _status(files[MANIFEST])}
+    _check_status(files[MANIFEST])
+    labels = {LABEL + "profile": spec.profile.value, LABEL + "status": UNPROVEN}
     return Payload(files=files, env=env, labels=labels)
 
 
@@ -122,7 +124,7 @@ def _refuse_defeat(target: Target, env: Mapping[str, str]) -> None:
 
 
 def _checked(name: str, target: Target) -> str:
-    if not _NAME.match(name):
+    if not _NAME.fullmatch(name):
         msg = f"images/{target.name}.finddb: {name!r} is not a plain file name"
         raise UsageError("FINDDB_BAKED", msg, at=name)
     return name
@@ -132,7 +134,7 @@ def _manifest_without_records(spec: FindDb) -> bytes:
     value = {
         "schema": 1,
         "profile": spec.profile.value,
-        "status": "unproven",
+        "status": UNPROVEN,
         "records": 0,
         "evidence": [],
         "fallback": list(FALLBACK),
@@ -140,12 +142,14 @@ def _manifest_without_records(spec: FindDb) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _status(manifest: bytes) -> str:
-    """Take the word `proven` from a manifest that says exactly that, from nothing else."""
+def _check_status(manifest: bytes) -> None:
+    """Refuse a manifest that claims more than can be checked here, which is nothing yet."""
     try:
         value = json.loads(manifest)
     except ValueError as error:
         msg = f"{MANIFEST}: not JSON: {error}"
         raise UsageError("FINDDB_BAKED", msg, at=MANIFEST) from None
     said = value.get("status") if isinstance(value, dict) else None
-    return "proven" if said == "proven" else "unproven"
+    if said != UNPROVEN:
+        msg = f"{MANIFEST}: status {said!r}; an image can only say {UNPROVEN!r} yet"
+        raise UsageError("FINDDB_BAKED", msg, at=MANIFEST)
