@@ -3,7 +3,8 @@
  * usage: comgr FILE OFFSET ISA      (ISA e.g. amdgcn-amd-amdhsa--gfx906:sramecc+:xnack-)
  *
  * clr's hip_fatbin.cpp takes a bundle that is plain by amd_comgr_lookup_code_object on its
- * first 4096 bytes, a compressed one by the action UNBUNDLE on the size its header names.
+ * first 4096 bytes, a compressed one (version 2 or 3) by the action UNBUNDLE on as many bytes
+ * as its header says. The numbers are those of amd_comgr.h, interface version 3.
  * Prints "SIZE HASH" of what comgr found (FNV-1a, 64 bits), or fails with a number.
  */
 #include <stdint.h>
@@ -52,12 +53,14 @@ static int plain(const char *image, const char *isa) {
 }
 
 static int compressed(const char *image, const char *isa) {
-    uint64_t total;
+    uint16_t version;
+    uint64_t total = 0;
     char id[256];
     const char *ids[] = {id};
     handle bundled, unbundled, input, info, item;
     size_t count = 0, size = 0;
-    memcpy(&total, image + 8, 8);
+    memcpy(&version, image + 4, 2);
+    memcpy(&total, image + 8, version == 2 ? 4 : 8);
     snprintf(id, sizeof id, "hipv4-%s", isa);
     need(amd_comgr_create_data_set(&bundled), 3, "create_data_set");
     need(amd_comgr_create_data_set(&unbundled), 3, "create_data_set");
