@@ -16,6 +16,7 @@ from vega_image.clioptions import (
     target_argument,
     word,
 )
+from vega_image.finddbwords import finddb
 
 
 @click.command()
@@ -289,7 +290,7 @@ def register(group: click.Group) -> None:
     """Hang all words on the command line."""
     words: list[click.Command] = [
         targets, lock, plan, render, build, inspect, reproduce, check, clean, doctor, run, pool,
-        selftest, completion, version,
+        selftest, finddb, completion, version,
     ]  # fmt: skip
     for item in words:
         group.add_command(item)

@@ -23,6 +23,8 @@ LAYOUTS = {
 }
 BYTES = {"FP64": 8, "FP32": 4, "INT32": 4, "FP16": 2, "BF16": 2}
 PLANE, SPACE = 2, 3
+THREE = 3
+REMEMBERED = 4096
 
 _SIZE = "[1-9][0-9]{0,17}"
 _PAD = f"(?:0|{_SIZE})"
@@ -164,6 +166,7 @@ def _by(sizes: tuple[int, ...]) -> str:
     return "x".join(map(str, sizes))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parse_key(text: str) -> Problem:
     """Read a key.
 
@@ -172,19 +175,33 @@ def parse_key(text: str) -> Problem:
     >>> parse_key("64-112-112-7x7-3-224-224-32-3x3-2x2-1x1-0-NCHW-FP32-W").x_channels
     3
     """
+    return _problem(_matched(text))
+
+
+def check_key(text: str) -> None:
+    """Raise FormError for what `parse_key` would not read."""
+    _matched(text)
+
+
+def _matched(text: str) -> re.Match[str]:
     match = _pattern(PLANE).fullmatch(text) or _pattern(SPACE).fullmatch(text)
     if match is None:
         raise _form_error(text)
-    problem = _problem(match)
-    if problem.key != text:
-        column = next(
-            i
-            for i, pair in enumerate(zip(text, problem.key, strict=False))
-            if len(set(pair)) > 1
-        )
-        msg = f"MIOpen writes this as {problem.key}, and does not find it otherwise"
-        raise FormError(msg, column + 1)
-    return problem
+    if "-" in match["layout"] or len(match["dtype"]) > max(map(len, DTYPES)):
+        _refuse_long_forms(match)
+    return match
+
+
+def _refuse_long_forms(match: re.Match[str]) -> None:
+    """Raise FormError where three equal names stand for one: MIOpen never writes that."""
+    dtypes = re.findall(_DTYPE, match["dtype"])
+    if len(dtypes) == THREE and len(set(dtypes)) == 1:
+        msg = f"MIOpen writes three equal data types as {dtypes[0]}, and finds nothing else"
+        raise FormError(msg, match.start("dtype") + 1)
+    layouts = match["layout"].split("-")
+    if len(layouts) == THREE and {*layouts} <= {"NCHW", "NCDHW"}:
+        msg = f"MIOpen writes three default layouts as {layouts[0]}, and finds nothing else"
+        raise FormError(msg, match.start("layout") + 1)
 
 
 def _problem(match: re.Match[str]) -> Problem:
@@ -194,11 +211,8 @@ def _problem(match: re.Match[str]) -> Problem:
         return (last, first) if swap else (first, last)
 
     x, y = sides(_numbers(match["first"], "-"), _numbers(match["last"], "-"))
-    layouts = match["layout"].split("-")
-    layouts = layouts if len(layouts) > 1 else layouts * 3
-    dtypes = re.findall(_DTYPE, match["dtype"])
-    dtypes = dtypes if len(dtypes) > 1 else dtypes * 3
-    (x_layout, y_layout), (x_dtype, y_dtype) = sides(*layouts[::2]), sides(*dtypes[::2])
+    layouts, dtypes = _layouts(match["layout"]), _dtypes(match["dtype"])
+    (x_layout, y_layout), (x_dtype, y_dtype) = sides(layouts[0], layouts[2]), sides(dtypes[0], dtypes[2])
     x_cast, y_cast = sides(match["ci"], match["co"])
     return Problem(
         direction=match["direction"],
@@ -223,6 +237,18 @@ def _problem(match: re.Match[str]) -> Problem:
         w_cast=match["cw"],
         y_cast=y_cast,
     )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _layouts(text: str) -> tuple[str, ...]:
+    names = text.split("-")
+    return tuple(names if len(names) > 1 else names * THREE)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _dtypes(text: str) -> tuple[str, ...]:
+    names = re.findall(_DTYPE, text)
+    return tuple(names if len(names) > 1 else names * THREE)
 
 
 def _numbers(text: str, mark: str) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ STEMS = {"F": "Fwd", "B": "BwdData", "W": "BwdWeights"}
 FAMILIES = ("GEMM", "Direct", "FFT", "Winograd", "ImplicitGEMM")
 
 _NAME = "[^,;:=\\s]+"
-_TIME = "[0-9]+(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_TIME = "(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _BYTES = "[0-9]{1,18}"
 LEGACY_ITEM = re.compile(
     f"(?P<algorithm>{_NAME}):(?P<solver>{_NAME}),(?P<time>{_TIME}),(?P<workspace>{_BYTES})"

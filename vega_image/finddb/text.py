@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from vega_image.finddb.problem import FormError, parse_key
+from vega_image.finddb.problem import FormError, check_key
 from vega_image.finddb.record import AS_READ, CURRENT, Item, Record, parse_item
 
 BOM = b"\xef\xbb\xbf"
@@ -40,11 +40,14 @@ class FindDb:
     @cached_property
     def index(self) -> dict[bytes, int]:
         """Return for each key the line, from 0, that MIOpen finds: the first."""
-        found: dict[bytes, int] = {}
-        for number, line in enumerate(self.lines):
-            key, mark, _ = line.partition(b"=")
-            if mark and key:
-                found.setdefault(key, number)
+        lines = self.lines
+        keys = [line.partition(b"=")[0] for line in lines]
+        if all(len(key) < len(line) for key, line in zip(keys, lines, strict=True) if line):
+            # Backwards, so that the first of equal keys is the one that stays.
+            found = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        else:
+            found = _first_lines(lines)
+        found.pop(b"", None)
         return found
 
     def __len__(self) -> int:
@@ -92,6 +95,15 @@ class FindDb:
                 yield Flaw(number + 1, 1, f"this key is in line {first}, which MIOpen takes")
 
 
+def _first_lines(lines: list[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for number, line in enumerate(lines):
+        key, mark, _ = line.partition(b"=")
+        if mark:
+            found.setdefault(key, number)
+    return found
+
+
 def parse_line(line: bytes, number: int = 0) -> Record:
     """Read one line; raises FormError with the column."""
     text = _decoded(line.removesuffix(b"\r"))
@@ -100,7 +112,7 @@ def parse_line(line: bytes, number: int = 0) -> Record:
         msg = "expected '=' after the key"
         raise FormError(msg, len(text) + 1)
     try:
-        parse_key(key)
+        check_key(key)
     except FormError as error:
         raise FormError(error.message, error.column) from error
     return Record(key=key, items=tuple(_items(value, len(key) + 1)), line=number)

@@ -1,0 +1,1 @@
+"""The words under `vega-image finddb`, one module each."""

@@ -1,0 +1,23 @@
+"""The words under `vega-image finddb`: click declarations, one module for what belongs together.
+
+A module lists its commands in WORDS; to add words, add a module and its line below.
+"""
+
+from __future__ import annotations
+
+import click
+
+from vega_image.finddbwords import comparing, reading
+
+
+@click.group()
+def finddb() -> None:
+    """Read, check and compare MIOpen's find-db; what is in it, and what MIOpen makes of it."""
+
+
+for _words in (
+    reading.WORDS,
+    comparing.WORDS,
+):
+    for _word in _words:
+        finddb.add_command(_word)
