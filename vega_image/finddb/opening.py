@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from vega_image.errors import UsageError
+from vega_image.finddb.perfdb import is_perf_line
 from vega_image.finddb.text import FindDb
 
 LARGEST = 512 << 20
@@ -24,13 +25,18 @@ def open_db(path: Path) -> FindDb:
     """Read a find-db.
 
     Raises UsageError: FINDDB_ABSENT, FINDDB_UNREADABLE, FINDDB_NOT_A_FILE, FINDDB_TOO_LARGE,
-    FINDDB_PACKED, FINDDB_SQLITE, FINDDB_BINARY or FINDDB_LINE_TOO_LONG.
+    FINDDB_PACKED, FINDDB_SQLITE, FINDDB_IS_PERFDB, FINDDB_BINARY or FINDDB_LINE_TOO_LONG.
     """
     data = read_bytes(path)
     if data.startswith(SQLITE):
         msg = f"{path} is an SQLite database: a perf-db or a cache of kernels, not a find-db"
-        raise UsageError("FINDDB_SQLITE", msg, at=str(path), hint="vega-image finddb stats DB")
+        hint = f"vega-image finddb perfdb {path}"
+        raise UsageError("FINDDB_SQLITE", msg, at=str(path), hint=hint)
     refuse_binary(data, path)
+    if is_perf_line(data):
+        msg = f"{path} is a perf-db, not a find-db"
+        hint = f"vega-image finddb perfdb {path}"
+        raise UsageError("FINDDB_IS_PERFDB", msg, at=str(path), hint=hint)
     db = FindDb(data, str(path))
     _refuse_long_lines(db, path)
     return db

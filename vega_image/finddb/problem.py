@@ -212,7 +212,10 @@ def _problem(match: re.Match[str]) -> Problem:
 
     x, y = sides(_numbers(match["first"], "-"), _numbers(match["last"], "-"))
     layouts, dtypes = _layouts(match["layout"]), _dtypes(match["dtype"])
-    (x_layout, y_layout), (x_dtype, y_dtype) = sides(layouts[0], layouts[2]), sides(dtypes[0], dtypes[2])
+    (x_layout, y_layout), (x_dtype, y_dtype) = (
+        sides(layouts[0], layouts[2]),
+        sides(dtypes[0], dtypes[2]),
+    )
     x_cast, y_cast = sides(match["ci"], match["co"])
     return Problem(
         direction=match["direction"],

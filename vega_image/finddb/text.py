@@ -39,7 +39,7 @@ class FindDb:
 
     @cached_property
     def index(self) -> dict[bytes, int]:
-        """Return for each key the line, from 0, that MIOpen finds: the first."""
+        """Return for each key the line, from 0, that MIOpen finds: the first. In no order."""
         lines = self.lines
         keys = [line.partition(b"=")[0] for line in lines]
         if all(len(key) < len(line) for key, line in zip(keys, lines, strict=True) if line):
@@ -65,6 +65,10 @@ class FindDb:
         """
         return self.record(self.index[key.encode()])
 
+    def get(self, key: str) -> Record | None:
+        """Return the record MIOpen finds for a key, or None; raises FormError."""
+        return self[key] if key in self else None  # noqa: SIM401 - this is that get
+
     def record(self, number: int) -> Record:
         """Parse a line (from 0); raises FormError."""
         return parse_line(self.lines[number], number + 1)
@@ -74,7 +78,7 @@ class FindDb:
 
         Whoever writes what this yields must look at `flaws` first.
         """
-        for number in self.index.values():
+        for number in sorted(self.index.values()):
             try:
                 yield self.record(number)
             except FormError:

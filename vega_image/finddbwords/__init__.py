@@ -1,4 +1,4 @@
-"""The words under `vega-image finddb`: click declarations, one module for what belongs together.
+"""The words under `vega-image finddb`: click declarations, in modules by subject.
 
 A module lists its commands in WORDS; to add words, add a module and its line below.
 """

@@ -104,4 +104,14 @@ def plan(call: Call, *, db: Path, budget: str | None, limit: int, output: Path |
     return show_plan(call, db, budget=budget, limit=limit, output=output)
 
 
-WORDS = (stats, query, explain, lint, plan)
+@click.command()
+@db_argument
+@word
+def perfdb(call: Call, *, db: Path) -> int:
+    """Count what a perf-db holds (text or SQLite); exit 2 where a line is none."""
+    from vega_image.commands.finddb.perfdb import show_perfdb  # noqa: PLC0415
+
+    return show_perfdb(call, db)
+
+
+WORDS = (stats, query, explain, lint, plan, perfdb)

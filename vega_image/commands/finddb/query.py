@@ -67,7 +67,7 @@ def query(call: Call, request: QueryRequest) -> int:
     found = list(_by_keys(db, keys) if keys else db.records())
     found = [record for record in found if all(test(record.problem) for test in tests)]
     shown = found[: request.limit] if request.limit else found
-    value = {"matches": len(found), "records": [record_value(one) for one in shown]}
+    value: Json = {"matches": len(found), "records": [record_value(one) for one in shown]}
     call.console.result(list(_lines(shown, len(found))), value)
     return 0
 
@@ -114,7 +114,9 @@ def _by_keys(db: FindDb, keys: list[str]) -> Iterator[Record]:
                 raise UsageError("BAD_KEY", msg, at=key) from error
         except FormError as error:
             msg = f"{db.name}: the line of {key} is no record: {error.message}"
-            raise UsageError("BAD_RECORD", msg, hint=f"vega-image finddb lint {db.name}") from error
+            raise UsageError(
+                "BAD_RECORD", msg, hint=f"vega-image finddb lint {db.name}"
+            ) from error
 
 
 def _wanted(word: str) -> Wanted:

@@ -45,7 +45,9 @@ def stats_value(stats: Stats) -> dict[str, Json]:
         "c3_winners": _winners(stats.c3_winners),
         "solvers": dict(sorted(stats.solvers.items())),
         "items_by_kernels": dict(sorted(stats.kernels.items())),
-        "items_per_record": {str(n): count for n, count in sorted(stats.items_per_record.items())},
+        "items_per_record": {
+            str(n): times for n, times in sorted(stats.items_per_record.items())
+        },
         "grouped": stats.grouped,
         "volumes": stats.volumes,
         "unknown_solvers": stats.unknown_solvers,
@@ -68,9 +70,8 @@ def _sorted(counts: Counter[tuple[str, str]]) -> list[tuple[tuple[str, str], int
 
 
 def _lines(stats: Stats) -> Iterator[str]:
-    yield f"{stats.records} records, {stats.items} items, {stats.grouped} grouped, " + (
-        f"{stats.volumes} 3-D"
-    )
+    kinds = f"{stats.grouped} grouped, {stats.volumes} 3-D"
+    yield f"{stats.records} records, {stats.items} items, {kinds}"
     yield ""
     yield from _kinds(stats)
     yield ""
