@@ -20,8 +20,8 @@ TARGET = "linux-inference"
 FOREIGN = "*/rocblas/*/library/*"
 
 
-def build_real(factory: Path, *words: str) -> dict[str, Any]:
-    """Build linux-inference in the user's own store; return the --json value.
+def build_real(factory: Path, *words: str, target: str = TARGET) -> dict[str, Any]:
+    """Build a real target in the user's own store; return the --json value.
 
     Level 3 makes another digest than the shipped one in seconds instead of minutes; the
     layers' tars, and so the image id, are the shipped ones.
@@ -31,7 +31,7 @@ def build_real(factory: Path, *words: str) -> dict[str, Any]:
         "-C",
         str(factory),
         "build",
-        TARGET,
+        target,
         "--json",
         "--relock",
         "if-gone",

@@ -108,6 +108,16 @@ class Factory:
             hint = f"vega-image lock {name}"
             raise LockError("LOCK_MISSING", msg, hint=hint, at=f"images/{path.name}") from None
 
+    def baked(self, name: str) -> dict[str, bytes]:
+        """Read what `finddb bake` left for a target: file name -> bytes; {} without."""
+        folder = self.root / "images" / f"{name}.finddb"
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        try:
+            return {path.name: path.read_bytes() for path in paths}
+        except OSError as error:
+            msg = f"{error.filename}: {error.strerror}"
+            raise UsageError("UNREADABLE", msg, at=str(folder)) from None
+
     def recipes(self) -> dict[str, frozenset[str]]:
         """All stage recipes and the options of each; raises UsageError RECIPE_INVALID."""
         paths = sorted(self.root.glob("templates/stages/*/recipe.yaml"))

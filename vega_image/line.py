@@ -41,7 +41,7 @@ def _real_job(call: Call, prepared: Prepared, store: Store) -> Iterator[Job]:
     missing = [step for step in prepared.plan if find(store, step) is None]
     need = needed_bytes(prepared, store, missing)
     check_space(store, need)
-    native = NativeEngine(prepared.target, prepared.lock)
+    native = NativeEngine(prepared.target, prepared.lock, prepared.payload.files)
     if not any(step.kind is StepKind.STAGE for step in missing):
         yield _job(call, prepared, store, lambda _kind: native)
         return

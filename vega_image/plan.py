@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from vega_image.digest import Json, digest
 from vega_image.lock import Lock
@@ -47,17 +48,23 @@ class Part:
 
 
 def make_plan(
-    target: Target, lock: Lock, *, makers: Mapping[StepKind, str], recipes: Mapping[str, str]
+    target: Target,
+    lock: Lock,
+    *,
+    makers: Mapping[StepKind, str],
+    recipes: Mapping[str, str],
+    files: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Step, ...]:
     """Chain the steps.
 
-    `makers` are digests of the code for each kind, `recipes` of each stage recipe's bytes. An
-    id covers the parent's id, maker, options, only the locked inputs that this step reads,
-    GPU and epoch: another label must not extract ROCm again.
+    `makers` are digests of the code for each kind, `recipes` of each stage recipe's bytes,
+    `files` of what the layers hold besides, by path. An id covers the parent's id, maker,
+    options, only the locked inputs that this step reads, GPU and epoch: another label must
+    not extract ROCm again.
     """
     steps: list[Step] = []
     parent: str | None = None
-    for part in _parts(target, lock, makers, recipes):
+    for part in _parts(target, lock, makers, recipes, files):
         step_id = digest(
             {
                 "parent": parent,
@@ -85,7 +92,11 @@ def make_plan(
 
 
 def _parts(
-    target: Target, lock: Lock, makers: Mapping[StepKind, str], recipes: Mapping[str, str]
+    target: Target,
+    lock: Lock,
+    makers: Mapping[StepKind, str],
+    recipes: Mapping[str, str],
+    files: Mapping[str, str],
 ) -> Iterator[Part]:
     source = target.root.source
     yield Part(
@@ -112,7 +123,7 @@ def _parts(
             "root": _json(target.root),
             "layers": [_json(layer) for layer in target.layers],
         },
-        inputs={"lock": lock.digest},
+        inputs={"lock": lock.digest, **{f"file:{path}": files[path] for path in files}},
     )
     yield Part(
         name="image",

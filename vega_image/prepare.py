@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vega_image.digest import digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.factory import Factory, Recipe
+from vega_image.finddb.payload import Payload, payload, with_payload
 from vega_image.lock import Lock
 from vega_image.lockfile import check_lock, decode_lock, unresolved
 from vega_image.oci.compress import tool_versions
@@ -17,12 +19,16 @@ from vega_image.spec import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A target with its lock, plan and the rendered context of each stage."""
+    """A target with its lock, plan and the rendered context of each stage.
+
+    `target` has the environment and labels of `payload`, whose files the layers get.
+    """
 
     target: Target
     lock: Lock
     plan: tuple[Step, ...]
     stages: Mapping[str, Mapping[str, bytes]]
+    payload: Payload
 
     def step(self, name: str) -> Step:
         """Find a step by name; raises UsageError UNKNOWN_STEP."""
@@ -42,14 +48,22 @@ def read_lock(factory: Factory, target: Target) -> Lock:
     return lock
 
 
-def prepare(factory: Factory, target: Target, lock: Lock) -> Prepared:
-    """Plan and render; touches only the factory's texts."""
+def prepare(
+    factory: Factory, target: Target, lock: Lock, *, baked: Mapping[str, bytes] | None = None
+) -> Prepared:
+    """Plan and render; touches only the factory's texts.
+
+    `baked` are the files of a find-db in place of the factory's own.
+    """
+    added = payload(target, factory.baked(target.name) if baked is None else baked)
+    target = with_payload(target, added)
     recipes = {stage.recipe: factory.recipe(stage.recipe) for stage in target.stages}
     plan = make_plan(
         target,
         lock,
         makers=factory.makers(),
         recipes={name: recipe.digest for name, recipe in recipes.items()},
+        files={path: digest_bytes(data) for path, data in added.files.items()},
     )
     stages = {
         stage.name: render_stage(
@@ -57,7 +71,7 @@ def prepare(factory: Factory, target: Target, lock: Lock) -> Prepared:
         )
         for stage in target.stages
     }
-    return Prepared(target=target, lock=lock, plan=plan, stages=stages)
+    return Prepared(target=target, lock=lock, plan=plan, stages=stages, payload=added)
 
 
 def rendered_files(factory: Factory, prepared: Prepared) -> dict[str, bytes]:

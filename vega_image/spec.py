@@ -212,6 +212,20 @@ class Serve(Model):
     gpu_device: str = Field(description="the name the server gives the GPU, e.g. ROCm0")
 
 
+class FindDbProfile(StrEnum):
+    """What MIOpen may choose: proven records and the fallback, proven ones only, anything."""
+
+    SAFE = "safe"
+    STRICT = "strict"
+    UPSTREAM = "upstream"
+
+
+class FindDb(Model):
+    """The MIOpen find-db of an image; its records come from images/TARGET.finddb/."""
+
+    profile: FindDbProfile = FindDbProfile.SAFE
+
+
 class Target(Model):
     """One file under images/."""
 
@@ -235,3 +249,4 @@ class Target(Model):
     compression: Compression = Compression()
     image: ImageConfig
     serve: Serve | None = None
+    finddb: FindDb | None = None

@@ -8,6 +8,7 @@ import pytest
 
 from tests.factory import SPEC, lock, target
 from vega_image.factory import Factory
+from vega_image.finddb.payload import Payload
 from vega_image.prepare import Prepared, rendered_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +18,9 @@ GOLDEN = Path(__file__).parent / "tiny"
 def rendered(text: str = SPEC) -> dict[str, bytes]:
     spec = target(text)
     stage = {"Dockerfile": b"ARG BASE\nFROM ${BASE}\nRUN greet hello\n"}
-    prepared = Prepared(target=spec, lock=lock(spec), plan=(), stages={"greet": stage})
+    prepared = Prepared(
+        target=spec, lock=lock(spec), plan=(), stages={"greet": stage}, payload=Payload()
+    )
     return rendered_files(Factory(ROOT), prepared)
 
 

@@ -19,7 +19,6 @@ from tests.fatfiles import (
     bundle,
     code_object,
     compile_c,
-    compressed,
     fat_objects,
     host_elf,
     link,
@@ -317,14 +316,6 @@ def test_a_bundle_nobody_points_at_is_refused(tmp_path: Path) -> None:
 def test_an_entry_without_a_target_is_refused(tmp_path: Path) -> None:
     odd = fat_objects(1).replace(b"hipv4-amdgcn-amd-amdhsa--gfx900", b"x" * 31)
     assert refusal(link(tmp_path, Linker("x"), first=odd), tmp_path) == "SLIM_ENTRY"
-
-
-def test_compressed_bundles_are_refused_unless_already_slim(tmp_path: Path) -> None:
-    fat, thin = compressed(fat_objects(1)), compressed(fat_objects(1, ("gfx906",)))
-    source = link(tmp_path / "fat", Linker("x"), first=fat, second=fat)
-    assert refusal(source, tmp_path) == "SLIM_COMPRESSED"
-    source = link(tmp_path / "thin", Linker("x"), first=thin, second=thin)
-    assert slim(source, tmp_path / "out", keep=["gfx906"], name="libfat.so") is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vega_image.codeobjects.bundle import COUNT, ENTRY, MAGIC, Bundle, Entry
+from vega_image.codeobjects.bundle import Bundle
 from vega_image.codeobjects.elf import (
     PF_X,
     PHDR,
@@ -24,9 +24,16 @@ from vega_image.codeobjects.elf import (
     Section,
     Segment,
 )
-from vega_image.codeobjects.fatbin import FatBinary, refuse
+from vega_image.codeobjects.fatbin import FATBIN, FatBinary, refuse
+from vega_image.codeobjects.packing import (
+    PAGE,
+    contents,
+    is_kept,
+    like,
+    place,
+    recompressed,
+)
 
-PAGE = 4096
 # Offsets in the ELF header of e_phoff, e_shoff and e_phnum.
 E_PHOFF, E_SHOFF, E_PHNUM = 32, 40, 56
 
@@ -68,14 +75,9 @@ class Packed:
     writes: tuple[Write, ...]
 
 
-def is_kept(entry: Entry, keep: Sequence[str]) -> bool:
-    """Whether an entry stays: the host's, and every code object of a kept processor."""
-    return entry.target is None or entry.target.processor in keep
-
-
 def lay_out(fat: FatBinary, keep: Sequence[str]) -> Layout:
     """Plan the slimmed file; raises StageError SLIM_* when that would need a guess."""
-    packed = _pack(fat, keep)
+    packed = _packed(fat, keep)
     shift = _Shift.of(fat, packed.end)
     segments, table_at = shift.segments(packed.end)
     head = Copy(0, 0, fat.section.offset)
@@ -93,50 +95,55 @@ def lay_out(fat: FatBinary, keep: Sequence[str]) -> Layout:
     )
 
 
-def _pack(fat: FatBinary, keep: Sequence[str]) -> Packed:
-    end = fat.section.offset
-    starts: dict[int, int] = {}
-    copies: list[Copy] = []
-    writes: list[Write] = []
+def _packed(fat: FatBinary, keep: Sequence[str]) -> Packed:
+    """Unpack what was compressed, unless that takes more room than there is."""
+    plain = _pack(fat, keep, compress=False)
+    if plain.end <= fat.section.end:
+        return plain
+    packed = _pack(fat, keep, compress=True)
+    if packed.end > fat.section.end:
+        what = f"what stays takes {packed.end - fat.section.end} bytes more than {FATBIN} has"
+        raise refuse(fat.elf, "SLIM_NO_ROOM", what)
+    return packed
+
+
+def _pack(fat: FatBinary, keep: Sequence[str], *, compress: bool) -> Packed:
+    packed = Packed(fat.section.offset, {}, (), ())
     for bundle in fat.bundles:
-        start = _like(end, bundle.start)
-        kept = [entry for entry in bundle.entries if is_kept(entry, keep)]
-        places, end = _place(bundle, kept, start)
-        starts[bundle.start] = start
-        writes.append(Write(start, _contents(kept, places, start)))
-        copies += [
-            Copy(entry.offset, place, entry.size)
-            for entry, place in zip(kept, places, strict=True)
-            if entry.size
-        ]
-    return Packed(end, starts, tuple(copies), tuple(writes))
+        if bundle.compressed:
+            packed = _with_data(packed, bundle, compress=compress)
+        else:
+            packed = _with_copies(packed, bundle, keep)
+    return packed
 
 
-def _like(least: int, old: int) -> int:
-    """Return the first offset from `least` that lies in its page as `old` lay in its own."""
-    return least + (old - least) % PAGE
+def _with_data(packed: Packed, bundle: Bundle, *, compress: bool) -> Packed:
+    """Add a bundle that `packing.unpacked` made: its bytes are in no file."""
+    data = recompressed(bundle) if compress else bundle.data.take(0, bundle.data.size)
+    start = like(packed.end, bundle.start if compress else 0)
+    return Packed(
+        start + len(data),
+        packed.starts | {bundle.start: start},
+        packed.copies,
+        (*packed.writes, Write(start, data)),
+    )
 
 
-def _place(bundle: Bundle, kept: Sequence[Entry], start: int) -> tuple[list[int], int]:
-    """Return the new offsets of the kept entries, and the end of the new bundle."""
-    end = start + len(MAGIC) + COUNT.size + sum(ENTRY.size + len(e.id) for e in kept)
-    places: dict[Entry, int] = {}
-    for entry in sorted((e for e in kept if e.size), key=lambda e: e.offset):
-        places[entry] = _like(end, entry.offset)
-        end = places[entry] + entry.size
-    # An empty entry points, as clang leaves it, at the first code object.
-    first = min(places.values(), default=start)
-    return [
-        places.get(entry, first if entry.offset > bundle.start else start) for entry in kept
-    ], end
-
-
-def _contents(kept: Sequence[Entry], places: Sequence[int], start: int) -> bytes:
-    rows = [
-        ENTRY.pack(place - start, entry.size, len(entry.id)) + entry.id.encode("ascii")
-        for entry, place in zip(kept, places, strict=True)
+def _with_copies(packed: Packed, bundle: Bundle, keep: Sequence[str]) -> Packed:
+    start = like(packed.end, bundle.start)
+    kept = [entry for entry in bundle.entries if is_kept(entry, keep)]
+    places, end = place(bundle, kept, start)
+    copies = [
+        Copy(entry.offset, at, entry.size)
+        for entry, at in zip(kept, places, strict=True)
+        if entry.size
     ]
-    return MAGIC + COUNT.pack(len(rows)) + b"".join(rows)
+    return Packed(
+        end,
+        packed.starts | {bundle.start: start},
+        (*packed.copies, *copies),
+        (*packed.writes, Write(start, contents(kept, places, start))),
+    )
 
 
 def _pointer_writes(fat: FatBinary, packed: Packed, shift: _Shift) -> list[Write]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vega_image.codeobjects.bundle import Bundle, Entry
-from vega_image.codeobjects.elf import ELF64_LE, Elf, read_elf
+from vega_image.codeobjects.bundle import MOST_UNCOMPRESSED, Bundle, Entry, read_bundles
+from vega_image.codeobjects.elf import ELF64_LE, Elf, Section, read_elf
 from vega_image.codeobjects.fatbin import (
     FATBIN,
     WRAPPERS,
@@ -23,7 +23,8 @@ from vega_image.codeobjects.fatbin import (
     read_fat_binary,
     refuse,
 )
-from vega_image.codeobjects.layout import Copy, Layout, is_kept, lay_out
+from vega_image.codeobjects.layout import Copy, Layout, lay_out
+from vega_image.codeobjects.packing import in_order, is_kept, unpacked
 from vega_image.codeobjects.window import Region, Window, digest_region, opened
 from vega_image.errors import StageError
 from vega_image.store import disk_errors
@@ -70,11 +71,12 @@ def slim(
     """
     region = source if isinstance(source, Region) else Region(source)
     with opened(region, name) as window:
-        fat = _to_slim(window, keep)
-        if fat is None:
+        found = _to_slim(window, keep)
+        if found is None:
             return None
+        fat, entries = found
         layout = lay_out(fat, keep)
-        report = _report(fat, layout, keep)
+        report = _report(fat, layout, entries, keep)
         try:
             with disk_errors(out):
                 _write(region, layout, out)
@@ -92,7 +94,8 @@ def with_digests(report: SlimReport, source: Path | Region, out: Path) -> SlimRe
     return replace(report, digest_before=before, digest_after=after)
 
 
-def _to_slim(window: Window, keep: Sequence[str]) -> FatBinary | None:
+def _to_slim(window: Window, keep: Sequence[str]) -> tuple[FatBinary, tuple[Entry, ...]] | None:
+    """Return what is to be slimmed, and all entries its bundles had."""
     if window.size < len(ELF64_LE) or window.take(0, len(ELF64_LE)) != ELF64_LE:
         return None
     elf = read_elf(window)
@@ -101,60 +104,73 @@ def _to_slim(window: Window, keep: Sequence[str]) -> FatBinary | None:
         if elf.section(WRAPPERS) is not None:
             raise refuse(elf, "SLIM_BAD_WRAPPER", f"it has {WRAPPERS} but no {FATBIN}")
         return None
-    bundles = bundles_of(elf, section)
-    if not _anything_foreign(elf, bundles, keep):
+    # Twice, so that never more than one unpacked bundle is held whole.
+    bundles = read_bundles(window, section.offset, section.end)
+    if not any(_is_foreign(elf, bundle, keep) for bundle in bundles):
         return None
-    _require_kept(elf, bundles, keep)
-    if any(bundle.compressed for bundle in bundles):
-        what = "its bundles are compressed (CCOB), which slimming cannot rewrite yet"
-        raise refuse(elf, "SLIM_COMPRESSED", what, KEEP_WHOLE)
-    _require_zero_gaps(elf, bundles)
-    return read_fat_binary(elf, section, bundles)
+    return _kept_of(elf, section, keep)
 
 
-def _anything_foreign(elf: Elf, bundles: Iterable[Bundle], keep: Sequence[str]) -> bool:
-    foreign = False
-    for bundle in bundles:
-        for entry in bundle.entries:
-            if entry.target is None and not entry.id.startswith("host-"):
-                what = (
-                    f"the entry {entry.id} of the bundle at {bundle.start:#x} names no target"
-                )
-                raise refuse(elf, "SLIM_ENTRY", what)
-            foreign = foreign or not is_kept(entry, keep)
-    return foreign
+def _kept_of(
+    elf: Elf, section: Section, keep: Sequence[str]
+) -> tuple[FatBinary, tuple[Entry, ...]]:
+    bundles: list[Bundle] = []
+    entries: list[Entry] = []
+    held = 0
+    for bundle in read_bundles(elf.window, section.offset, section.end):
+        _is_foreign(elf, bundle, keep)
+        _require_kept(elf, bundle, keep)
+        _require_zero_gaps(elf, bundle)
+        entries += bundle.entries
+        if bundle.compressed is None:
+            bundles.append(bundle)
+            continue
+        bundles.append(unpacked(bundle, keep))
+        held += bundles[-1].data.size
+        if held > MOST_UNCOMPRESSED:
+            what = f"more than {MOST_UNCOMPRESSED} bytes of what stays are compressed"
+            raise refuse(elf, "SLIM_TOO_LARGE", what, KEEP_WHOLE)
+    return read_fat_binary(elf, section, tuple(bundles)), tuple(entries)
 
 
-def _require_kept(elf: Elf, bundles: Iterable[Bundle], keep: Sequence[str]) -> None:
-    for bundle in bundles:
-        have = {
-            entry.target.processor for entry in bundle.entries if entry.target and entry.size
-        }
-        for processor in keep:
-            if processor not in have:
-                what = (
-                    f"the bundle at {bundle.start:#x} has no code for {processor}, "
-                    f"only for {', '.join(sorted(have)) or 'nothing'}"
-                )
-                raise refuse(elf, "SLIM_ARCH_ABSENT", what, KEEP_WHOLE)
+def _is_foreign(elf: Elf, bundle: Bundle, keep: Sequence[str]) -> bool:
+    """Whether a bundle has anything to leave out."""
+    for entry in bundle.entries:
+        if entry.target is None and not entry.id.startswith("host-"):
+            what = f"the entry {entry.id} of the bundle at {bundle.start:#x} names no target"
+            raise refuse(elf, "SLIM_ENTRY", what)
+    return not all(is_kept(entry, keep) for entry in bundle.entries)
 
 
-def _require_zero_gaps(elf: Elf, bundles: Iterable[Bundle]) -> None:
-    for bundle in bundles:
-        place = bundle.header
-        for entry in _in_order(bundle.entries):
-            if elf.window.nonzero(place, entry.offset) != entry.offset:
-                what = f"there is something at {place:#x} between the code objects"
-                raise refuse(elf, "SLIM_GAP", what)
-            place = entry.offset + entry.size
+def _require_kept(elf: Elf, bundle: Bundle, keep: Sequence[str]) -> None:
+    have = {entry.target.processor for entry in bundle.entries if entry.target and entry.size}
+    for processor in keep:
+        if processor not in have:
+            what = (
+                f"the bundle at {bundle.start:#x} has no code for {processor}, "
+                f"only for {', '.join(sorted(have)) or 'nothing'}"
+            )
+            raise refuse(elf, "SLIM_ARCH_ABSENT", what, KEEP_WHOLE)
 
 
-def _in_order(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted((entry for entry in entries if entry.size), key=lambda entry: entry.offset)
+def _require_zero_gaps(elf: Elf, bundle: Bundle) -> None:
+    """Refuse bytes that belong to no code object: nobody knows what reads them."""
+    at = bundle.header
+    ends = [(entry.offset, entry.offset + entry.size) for entry in in_order(bundle.entries)]
+    if bundle.compressed:
+        ends.append((bundle.data.size, bundle.data.size))
+    for start, end in ends:
+        if bundle.data.nonzero(at, start) != start:
+            what = (
+                f"there is something at {at:#x} of {bundle.data.name}, between the code objects"
+            )
+            raise refuse(elf, "SLIM_GAP", what)
+        at = end
 
 
-def _report(fat: FatBinary, layout: Layout, keep: Sequence[str]) -> SlimReport:
-    entries = [entry for bundle in fat.bundles for entry in bundle.entries]
+def _report(
+    fat: FatBinary, layout: Layout, entries: Sequence[Entry], keep: Sequence[str]
+) -> SlimReport:
     return SlimReport(
         name=fat.elf.window.name,
         keep=tuple(keep),
@@ -214,17 +230,19 @@ def _check(fat: FatBinary, out: Path, keep: Sequence[str]) -> None:
         section = elf.section(FATBIN)
         assert section is not None
         again = read_fat_binary(elf, section, bundles_of(elf, section))
-        old = [entry for entry in _entries(fat) if is_kept(entry, keep)]
+        old = [(bundle, entry) for bundle, entry in _entries(fat) if is_kept(entry, keep)]
         new = list(_entries(again))
-        same = [entry.id for entry in old] == [entry.id for entry in new]
+        same = [entry.id for _, entry in old] == [entry.id for _, entry in new]
         if not same or len(again.pointers) != len(fat.pointers):
             raise refuse(elf, "SLIM_FAILED", "the slimmed file does not read back as planned")
         for before, after in zip(old, new, strict=True):
-            if fat.elf.window.take(before.offset, before.size) != window.take(
-                after.offset, after.size
-            ):
-                raise refuse(elf, "SLIM_FAILED", f"the code object {after.id} changed")
+            if _code(*before) != _code(*after):
+                raise refuse(elf, "SLIM_FAILED", f"the code object {after[1].id} changed")
 
 
-def _entries(fat: FatBinary) -> Iterator[Entry]:
-    return (entry for bundle in fat.bundles for entry in bundle.entries)
+def _entries(fat: FatBinary) -> Iterator[tuple[Bundle, Entry]]:
+    return ((bundle, entry) for bundle in fat.bundles for entry in bundle.entries)
+
+
+def _code(bundle: Bundle, entry: Entry) -> bytes:
+    return bundle.data.take(entry.offset, entry.size)

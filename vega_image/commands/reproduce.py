@@ -18,6 +18,7 @@ from vega_image.digest import Json
 from vega_image.errors import BytesError, LockError
 from vega_image.executor import execute
 from vega_image.fetching import locked_digests
+from vega_image.finddb.payload import FOLDER
 from vega_image.images import layout_of
 from vega_image.line import real_job
 from vega_image.lock import Lock
@@ -38,7 +39,7 @@ def reproduce(call: Call, ref: str) -> int:
     store = call.store
     old = read_layout(layout_of(store, ref))
     target, lock = inside(old, store)
-    prepared = prepare(call.factory, target, lock)
+    prepared = prepare(call.factory, target, lock, baked=_baked(old, store))
     with _empty_store(store, lock) as fresh:
         new = _rebuilt(call, prepared, fresh)
         found = first_difference(old, new, fresh)
@@ -88,6 +89,16 @@ def inside(layout: Layout, store: Store) -> tuple[Target, Lock]:
     lock = decode_lock(bytes(contents.view(locked)), at=LOCK_PATH)
     check_lock(lock, target, tools=_tools(lock, target))
     return target, lock
+
+
+def _baked(layout: Layout, store: Store) -> dict[str, bytes]:
+    """Read the find-db that an image carries, as `bake` left it."""
+    contents = Contents(store)
+    return {
+        file.path.removeprefix(f"{FOLDER}/"): bytes(contents.view(file.content))
+        for file in image_files(layout, store)
+        if file.path.startswith(f"{FOLDER}/") and file.content
+    }
 
 
 def _tools(lock: Lock, target: Target) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from vega_image.digest import Json
@@ -24,11 +25,17 @@ from vega_image.spec import RootMethod, Target
 
 
 class NativeEngine:
-    """Implements `Engine` for one target; stages are for the container engines."""
+    """Implements `Engine` for one target; stages are for the container engines.
 
-    def __init__(self, target: Target, lock: Lock) -> None:
+    `files` go into the image besides what the target says, by path: a find-db.
+    """
+
+    def __init__(
+        self, target: Target, lock: Lock, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
         self._target = target
         self._lock = lock
+        self._files = files
 
     @property
     def name(self) -> str:
@@ -73,7 +80,9 @@ class NativeEngine:
         return _kept(step, work, tree, report)
 
     def _layers(self, step: Step, work: Work) -> Artifact:
-        provenance = Provenance(target=self._target, lock=encode_lock(self._lock))
+        provenance = Provenance(
+            target=self._target, lock=encode_lock(self._lock), files=self._files
+        )
         tree = merge(_parent(work), generated(provenance, work.store))
         parts = split(tree, self._target.layers)
         tars = write_layers(parts, work.store, epoch=work.epoch, progress=work.progress)

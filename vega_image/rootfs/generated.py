@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
@@ -40,10 +40,14 @@ _NOBODY: Final = User(name="nobody", uid=65534, home="/nonexistent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What an image says about itself: its target and the exact bytes of its lock."""
+    """What an image says about itself: its target and the exact bytes of its lock.
+
+    `files` is what else vega-image puts in, by path: a find-db.
+    """
 
     target: Target
     lock: bytes
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def generated(provenance: Provenance, store: Store) -> Tree:
@@ -53,12 +57,14 @@ def generated(provenance: Provenance, store: Store) -> Tree:
     files and the records are added. Raises UsageError GENERATED_TWICE.
     """
     root = provenance.target.root
-    texts = dict(root.files)
+    texts: dict[str, str | bytes] = dict(root.files)
     entries = _skeleton(root)
     if root.method is RootMethod.EXTRACT:
         texts = {**_accounts(root.users), **texts}
         entries += _homes(root.users)
-    entries += placed([*texts.items(), *_records(provenance).items()], store)
+    entries += placed(
+        [*texts.items(), *_records(provenance).items(), *provenance.files.items()], store
+    )
     _refuse_clashes(entries)
     return Tree.of(entries)
 
@@ -83,9 +89,9 @@ def package_records(
     return placed(dpkg_files(parts, packages), store)
 
 
-def placed(texts: Iterable[tuple[str, str]], store: Store) -> list[Entry]:
+def placed(texts: Iterable[tuple[str, str | bytes]], store: Store) -> list[Entry]:
     """Put texts into the store, all in one object, and return their entries."""
-    rows = sorted((path, text.encode()) for path, text in texts)
+    rows = sorted((path, t if isinstance(t, bytes) else t.encode()) for path, t in texts)
     digest = store.put(b"".join(data for _, data in rows))
     starts = accumulate((len(data) for _, data in rows), initial=0)
     return [
@@ -144,8 +150,12 @@ def _records(provenance: Provenance) -> dict[str, str]:
 
 
 def _spec(target: Target) -> str:
-    """Write the spec for `reproduce`; compression does not change what layers hold."""
-    value = target.model_dump(mode="json", by_alias=True, exclude={"compression"})
+    """Write the spec for `reproduce`; compression does not change what layers hold.
+
+    A key that came later is left out where it says nothing: older images keep their digest.
+    """
+    silent = {"compression", *({"finddb"} if target.finddb is None else set[str]())}
+    value = target.model_dump(mode="json", by_alias=True, exclude=silent)
     return canonical(value).decode() + "\n"
 
 
