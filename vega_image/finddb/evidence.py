@@ -8,6 +8,7 @@ messages and manifests is `JOURNAL:LINE`, JOURNAL being 12 digits of the file's 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ ARCH = "gfx906"
 SHORT = 12
 UNKNOWN = frozenset({"", "not available", "unknown"})
 _FAMILY = SCHEMA.rpartition("/")[0]
-_SCHEMA = re.compile(rb'"schema"\s*:\s*"([^"]*)"')
 _SHA256 = re.compile("(?:sha256:)?([0-9a-f]{64})")
 WRONG = frozenset({"MISMATCH", "NOT_FINITE", "CRASHED", "TIMED_OUT"})
 
@@ -168,7 +168,8 @@ def read_journal(data: bytes, name: str) -> Journal:
 
     Raises UsageError EVIDENCE_EMPTY, EVIDENCE_SCHEMA, EVIDENCE_LINE.
     """
-    lines, cut = [], None
+    lines: list[tuple[int, Line]] = []
+    cut = None
     rows = data.split(b"\n")
     ended = rows[-1] == b""
     last = len(rows) - 1
@@ -196,19 +197,18 @@ def _is_cut(error: ValidationError) -> bool:
 def _refused(row: bytes, error: ValidationError, at: str) -> UsageError:
     """Say what is wrong with a line: not JSON, another schema, or a field."""
     first = error.errors(include_url=False)[0]
-    found = _SCHEMA.search(row)
-    schema = found[1].decode("utf-8", "replace") if found else ""
     if first["type"] == "json_invalid":
         msg = f"{at}: the line is no JSON ({first['ctx']['error'] if 'ctx' in first else ''})"
         hint = "a killed run cuts only its last line: run the trial again or remove the line"
         return UsageError("EVIDENCE_LINE", msg, at=at, hint=hint)
+    value = json.loads(row)
+    schema = value.get("schema") if isinstance(value, dict) else None
     if schema != SCHEMA:
-        family, _, version = schema.rpartition("/")
+        family, _, version = str(schema).rpartition("/")
         later = family == _FAMILY and version.isdecimal()
-        what = f"{schema!r}" if schema else "of no schema"
-        msg = f"{at}: the line is {what}, this vega-image reads {SCHEMA}"
-        hint = "use the vega-image that wrote it, or a newer one" if later else None
-        return UsageError("EVIDENCE_SCHEMA", msg, at=at, hint=hint)
+        msg = f"{at}: the line is of schema {schema!r}, this vega-image reads {SCHEMA!r}"
+        newer = "use the vega-image that wrote it, or a newer one"
+        return UsageError("EVIDENCE_SCHEMA", msg, at=at, hint=newer if later else None)
     where = ".".join(map(str, first["loc"])) or "line"
     msg = f"{at}: {where}: {first['msg']}"
     return UsageError("EVIDENCE_LINE", msg, at=at)
@@ -268,15 +268,13 @@ def _aside(line: Line, terms: Terms, library: str, keys: dict[str, bool]) -> str
     return next(_reasons(line, terms, library, keys), "")
 
 
-def _reasons(
-    line: Line, terms: Terms, library: str, keys: dict[str, bool]
-) -> Iterator[str]:
+def _reasons(line: Line, terms: Terms, library: str, keys: dict[str, bool]) -> Iterator[str]:
     if line.source != "device" and not terms.recordings:
         yield RECORDING
     if not _is_key(line, keys):
         yield OTHER_TRIAL if line.key == line.trial else NO_KEY
-    # What is not known speaks against a proof, never for forgetting a wrong number.
-    wrong = line.verdict in WRONG
+    # What is not known speaks against a proof, never for forgetting what went wrong.
+    wrong = line.verdict != "MATCH"
     if not (line.solver_ran or (line.solver and line.verdict != "MATCH")):
         yield NO_SOLVER
     digest = library_digest(line.lib_sha256)

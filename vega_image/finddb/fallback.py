@@ -60,9 +60,7 @@ def _enough(item: Item, problem: Problem) -> Item:
     need = least(item.solver, problem)
     if item.workspace >= need:
         return item
-    return Item(
-        solver=item.solver, time=item.time, workspace=need, algorithm=item.algorithm
-    )
+    return Item(solver=item.solver, time=item.time, workspace=need, algorithm=item.algorithm)
 
 
 def _nominal(name: str, problem: Problem, *, later_than: float) -> Item:

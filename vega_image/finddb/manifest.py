@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -22,9 +22,11 @@ from vega_image.finddb.proof import bindings
 from vega_image.finddb.rule import Rules
 from vega_image.model import Model
 
-SCHEMA = "vega-finddb-manifest/1"
 MANIFEST, EVIDENCE = "manifest.json", "evidence.tsv"
-PROVEN, PARTLY, UNPROVEN = "proven", "partly-proven", "unproven"
+Status = Literal["proven", "partly-proven", "unproven"]
+PROVEN: Final = "proven"
+PARTLY: Final = "partly-proven"
+UNPROVEN: Final = "unproven"
 NOMINAL = "not measured: they only order the fallback of records that had none"
 Hex = r"^[0-9a-f]{64}$"
 
@@ -77,8 +79,10 @@ class Binding(Model):
 class Manifest(Model):
     """manifest.json. `library` is the digest that the evidence binds, empty without any."""
 
-    schema_: Literal["vega-finddb-manifest/1"] = Field(default=SCHEMA, alias="schema")
-    status: Literal["proven", "partly-proven", "unproven"]
+    schema_: Literal["vega-finddb-manifest/1"] = Field(
+        default="vega-finddb-manifest/1", alias="schema"
+    )
+    status: Status
     profile: Profile = Field(strict=False)
     test_evidence: bool
     db: DbFile | None
@@ -116,7 +120,9 @@ def folder_of(
         status=status(curated, evidence),
         profile=Profile(curated.profile),
         test_evidence=terms.recordings,
-        db=DbFile(name=name, sha256=_hex(data), records=len(curated.lines), items=curated.items),
+        db=DbFile(
+            name=name, sha256=_hex(data), records=len(curated.lines), items=curated.items
+        ),
         source=Source(sha256=_hex(source), records=curated.recorded_records),
         counts=_counts(curated),
         library=evidence.library,
@@ -131,20 +137,24 @@ def folder_of(
     return {name: data, MANIFEST: encode(manifest), EVIDENCE: proofs}
 
 
-def status(curated: Curated, evidence: Evidence) -> Literal["proven", "partly-proven", "unproven"]:
+def status(curated: Curated, evidence: Evidence) -> Status:
     """Say what the whole db may be called."""
     if not curated.proven or evidence.recorded:
         return UNPROVEN
     return PARTLY if curated.fallback_records else PROVEN
 
 
-def upstream_folder() -> dict[str, bytes]:
-    """Return the folder of profile upstream: a manifest that says so, and no db."""
+def bare_folder(profile: Profile) -> dict[str, bytes]:
+    """Return the folder of a profile without a db: a manifest that claims nothing."""
     none = Counts(
-        proven_records=0, proven_entries=0, fallback_records=0, removed_entries=0, lost_records=0
+        proven_records=0,
+        proven_entries=0,
+        fallback_records=0,
+        removed_entries=0,
+        lost_records=0,
     )
     manifest = Manifest(
-        status=UNPROVEN, profile=Profile.UPSTREAM, test_evidence=False, db=None, source=None,
+        status=UNPROVEN, profile=profile, test_evidence=False, db=None, source=None,
         counts=none, library="", perf_config="", serves=[], evidence=[], bindings=[],
         evidence_sha256=_hex(b""), aside={}, rules=[],
     )  # fmt: skip
@@ -175,7 +185,9 @@ def check_folder(files: Mapping[str, bytes], at: str) -> Manifest:
     """
     if MANIFEST not in files:
         msg = f"{at}: no {MANIFEST}"
-        raise UsageError("MANIFEST_ABSENT", msg, at=at, hint="vega-image finddb curate DB -o DIR")
+        raise UsageError(
+            "MANIFEST_ABSENT", msg, at=at, hint="vega-image finddb curate DB -o DIR"
+        )
     manifest = decode(files[MANIFEST], f"{at}/{MANIFEST}")
     wanted = {} if manifest.db is None else {
         manifest.db.name: manifest.db.sha256, EVIDENCE: manifest.evidence_sha256,
@@ -190,7 +202,9 @@ def check_folder(files: Mapping[str, bytes], at: str) -> Manifest:
     extra = sorted(set(files) - {MANIFEST, *wanted})
     if extra:
         msg = f"{at}: {extra[0]} is not of a curated folder"
-        raise UsageError("CURATED_CHANGED", msg, at=f"{at}/{extra[0]}", hint=f"remove {extra[0]}")
+        raise UsageError(
+            "CURATED_CHANGED", msg, at=f"{at}/{extra[0]}", hint=f"remove {extra[0]}"
+        )
     return manifest
 
 

@@ -215,9 +215,9 @@ def _powershell(environ: Mapping[str, str], places: Places) -> str:
     lines = [
         "#Requires -RunAsAdministrator",
         "$ErrorActionPreference = 'Stop'",
-        f"if (Test-Path -LiteralPath '{folder}') {{ "
-        f"Remove-Item -LiteralPath '{folder}' -Recurse -Force }}",
-        f"New-Item -ItemType Directory -Force -Path '{folder}' | Out-Null",
+        f"$folder = '{folder}'",
+        "if (Test-Path $folder) { Remove-Item -LiteralPath $folder -Recurse -Force }",
+        "New-Item -ItemType Directory -Force -Path $folder | Out-Null",
         *(
             f"[Environment]::SetEnvironmentVariable('{name}', '{value}', 'Machine')"
             for name, value in environ.items()

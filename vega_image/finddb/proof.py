@@ -21,6 +21,9 @@ AGAINST = (
     "UNSUPPORTED", "SUBSTITUTED",
 )  # fmt: skip
 
+# How the detail of a line begins that a later run of the sweep asks again.
+UNASKED = "not asked: "
+
 Pair = tuple[str, str]
 
 
@@ -100,6 +103,8 @@ def _concerned(trial: Trial) -> tuple[str, ...]:
 def _says(trial: Trial, solver: str) -> str:
     """Return what a line says of one of its solvers: numbers are those of the one that ran."""
     asked, ran, verdict = trial.line.solver, trial.line.solver_ran, trial.line.verdict
+    if trial.line.detail.startswith(UNASKED):
+        return "UNPROVEN"
     if asked in {"", ran} or not ran:
         return verdict
     if solver == asked:

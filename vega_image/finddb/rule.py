@@ -24,7 +24,9 @@ from vega_image.model import Model
 
 Count = Annotated[int, Field(ge=1)]
 # A repository's issue, pull request or file, a tracker's number, or a public page.
-SOURCE = r"^([\w.-]+/[\w.-]+(#[0-9]+| PR#[0-9]+| [\w./-]+\.\w+).*|SWDEV-[0-9]+.*|https://\S+.*)$"
+SOURCE = (
+    r"^([\w.-]+/[\w.-]+(#[0-9]+| PR#[0-9]+| [\w./-]+\.\w+).*|SWDEV-[0-9]+.*|https://\S+.*)$"
+)
 EVIDENCE = r"^[0-9a-f]{12}:[0-9]+(,[0-9]+)*$"
 
 
@@ -150,14 +152,18 @@ def decode_rule(text: str, at: str) -> Rule:
         value = yaml.safe_load(text)
         rule = Rule.model_validate(value)
     except (yaml.YAMLError, ValidationError) as error:
-        first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {}
-        where = ".".join(map(str, first.get("loc", ())))
-        msg = f"{at}: {where + ': ' if where else ''}{first.get('msg', error)}"
+        msg = f"{at}: {_first(error) if isinstance(error, ValidationError) else error}"
         raise UsageError("RULE_INVALID", msg, at=at) from None
     if f"{rule.id}.yaml" != at.rpartition("/")[2]:
         msg = f"{at}: the rule calls itself {rule.id!r}"
         raise UsageError("RULE_INVALID", msg, at=at)
     return rule
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 def decode_rules(texts: Mapping[str, str]) -> Rules:
