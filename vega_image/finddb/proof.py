@@ -6,7 +6,6 @@ oracles say MATCH, and against which nothing speaks in any binding: the stricter
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -154,6 +153,6 @@ def conflicts(found: Mapping[str, Mapping[str, Proof]]) -> int:
 
 def bindings(evidence: Evidence) -> list[dict[str, str]]:
     """Return the different bindings of the evidence that counts, for a manifest."""
-    counts = Counter(trial.binding for trial in evidence.trials)
+    found = {trial.binding for trial in evidence.trials if trial.line.verdict == "MATCH"}
     names = ("library", "perf_config", "device", "driver", "source")
-    return [dict(zip(names, binding, strict=True)) for binding in sorted(counts)]
+    return [dict(zip(names, binding, strict=True)) for binding in sorted(found)]

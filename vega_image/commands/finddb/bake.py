@@ -82,10 +82,10 @@ def _value(
 
 
 def _lines(folder: Path, manifest: Manifest) -> list[str]:
-    counts = manifest.counts
+    proven, fallback = manifest.counts.proven_records, manifest.counts.fallback_records
     records = manifest.db.records if manifest.db else 0
     return [
         f"{folder}: profile {manifest.profile}, {manifest.status}",
-        f"{records} records: {counts.proven_records} proven, {counts.fallback_records} fallback",
+        f"{records} records: {proven} proven, {fallback} served by the fallback",
         f"evidence: {', '.join(one.id for one in manifest.evidence) or 'none'}",
     ]
