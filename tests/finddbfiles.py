@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from vega_image.finddb.problem import DTYPES, LAYOUTS, Problem
 from vega_image.finddb.record import FAMILIES, Item, Record, algorithm
 from vega_image.finddb.text import FindDb
-from vega_image.sources.fetch import fetch_files
 from vega_image.sources.download import Wanted
+from vega_image.sources.fetch import fetch_files
 from vega_image.sources.origin import Origin
 from vega_image.store import Store
 
