@@ -12,6 +12,7 @@ from vega_image.finddb.probe.library import SHIMMED, inside
 from vega_image.oci.layout import Layout
 from vega_image.oci.unpack import ImageFile, image_files
 from vega_image.rootfs.content import Contents
+from vega_image.rootfs.tarread import hostile
 from vega_image.store import Store, disk_errors
 
 # Device code, and what no program loads.
@@ -24,9 +25,10 @@ DATABASES: Final = "usr/share/miopen/db"
 def lay_out(layout: Layout, store: Store, folder: Path) -> None:
     """Write an image's files below a folder: all but device code and what the shim replaces.
 
-    Raises what reading an image raises; EngineError DISK_FULL.
+    Raises what reading an image raises; StageError HOSTILE_TAR; EngineError DISK_FULL.
     """
     contents = Contents(store)
+    folder = folder.resolve()
     with disk_errors(folder):
         for file in image_files(layout, store):
             if not _needless(file.path):
@@ -39,14 +41,15 @@ def _needless(path: str) -> bool:
 
 def _write(file: ImageFile, folder: Path, contents: Contents) -> None:
     target = folder / file.path
-    if file.type == "5":
-        target.mkdir(parents=True, exist_ok=True)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
+    parent = target if file.type == "5" else target.parent
+    if parent.resolve() != parent:
+        # It would be written outside the folder, into the host.
+        raise hostile("the image", file.path, "behind a link")
+    parent.mkdir(parents=True, exist_ok=True)
     if file.type == "2":
         target.symlink_to(file.link)
     elif file.content is not None:
-        with target.open("wb") as out:
+        with target.open("xb") as out:
             for chunk in contents.chunks(file.content):
                 out.write(chunk)
         target.chmod(0o755 if file.mode & 0o111 else 0o644)
