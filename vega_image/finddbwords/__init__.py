@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from vega_image.finddbwords import comparing, proving, reading
+from vega_image.finddbwords import auditing, comparing, proving, reading
 
 
 @click.group()
@@ -17,6 +17,7 @@ def finddb() -> None:
 
 for _words in (
     reading.WORDS,
+    auditing.WORDS,
     comparing.WORDS,
     proving.WORDS,
 ):

@@ -222,19 +222,15 @@ static void bound(char **limits)
     limit(RLIMIT_NPROC, THREADS);
 }
 
-static _Noreturn void inside(char **argv, char **environment, char **program)
+static _Noreturn void start(char **limits, char **environment, char **program)
 {
-    build_root(argv[1], argv[2], argv[3]);
-    bound(argv + 4);
+    bound(limits);
     must((int)syscall(SYS_close_range, 3U, ~0U, 0U), "close files");
-    must(prctl(PR_SET_PDEATHSIG, SIGKILL), "die with the caller");
     must(write(STDOUT_FILENO, "jailed\n", 7) != 7, "write");
     forbid_calls();
     execve(program[0], program, environment);
     fail("start the program");
 }
-
-/* --- outside -------------------------------------------------------------------------- */
 
 static int awaited(pid_t child)
 {
@@ -247,6 +243,25 @@ static int awaited(pid_t child)
     return 128 + WTERMSIG(status);
 }
 
+static pid_t forked(void)
+{
+    pid_t child = fork();
+    must(child < 0, "fork");
+    return child;
+}
+
+/* The first process of a pid namespace is deaf to signals it does not handle, so it is not
+ * PROGRAM; when it dies, and it dies with its parent, all others in there do. */
+static _Noreturn void inside(char **argv, char **environment, char **program)
+{
+    must(prctl(PR_SET_PDEATHSIG, SIGKILL), "die with the caller");
+    build_root(argv[1], argv[2], argv[3]);
+    pid_t child = forked();
+    if (!child)
+        start(argv + 4, environment, program);
+    exit(awaited(child));
+}
+
 int main(int argc, char **argv)
 {
     enum { FIXED = 7 };
@@ -257,8 +272,7 @@ int main(int argc, char **argv)
     must(!*mark || !mark[1], "understand the arguments");
     *mark = NULL;
     leave_host(geteuid(), getegid());
-    pid_t child = fork();
-    must(child < 0, "fork");
+    pid_t child = forked();
     if (!child)
         inside(argv, argv + FIXED, mark + 1);
     return awaited(child);

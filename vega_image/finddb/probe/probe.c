@@ -5,7 +5,7 @@
  * what the library itself prints there goes to stderr. All numbers are decimal:
  *
  *   names                            ->  name ID SOLVER FWD BWD WRW ... , then  names COUNT
- *   solve INDEX PROBLEM              ->  solve INDEX ST_COUNT COUNT ST_GET ID:TIME:WORKSPACE ...
+ *   solve INDEX PROBLEM              ->  solve INDEX STATUS ID:TIME:WORKSPACE ...
  *   compile INDEX ID PROBLEM         ->  compile INDEX STATUS
  *   find INDEX PROBLEM               ->  find INDEX STATUS ALGO:TIME:WORKSPACE ...
  *
@@ -55,7 +55,6 @@ typedef int (*destroy_fn)(handle);
 typedef int (*set_tensor_fn)(handle, int, int, const int *, const int *);
 typedef int (*init_convolution_fn)(handle, int, const int *, const int *, const int *, int);
 typedef int (*set_groups_fn)(handle, int);
-typedef int (*count_fn)(handle, handle, handle, handle, handle, size_t *);
 typedef int (*get_fn)(handle, handle, handle, handle, handle, size_t, size_t *, struct solution *);
 typedef int (*compile_fn)(handle, handle, handle, handle, handle, uint64_t);
 typedef int (*workspace_fn)(handle, handle, handle, handle, handle, size_t *);
@@ -72,7 +71,6 @@ struct api {
     set_tensor_fn set_tensor;
     init_convolution_fn init_convolution;
     set_groups_fn set_groups;
-    count_fn count[3];
     get_fn get[3];
     compile_fn compile[3];
     workspace_fn workspace[3];
@@ -106,8 +104,6 @@ static void bind_directions(void *library, struct api *api)
     static const char *const names[] = {"Forward", "BackwardData", "BackwardWeights"};
     char name[96];
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "miopenConvolution%sGetSolutionCount", names[i]);
-        find_symbol(library, name, &api->count[i]);
         snprintf(name, sizeof name, "miopenConvolution%sGetSolution", names[i]);
         find_symbol(library, name, &api->get[i]);
         snprintf(name, sizeof name, "miopenConvolution%sCompileSolution", names[i]);
@@ -265,17 +261,15 @@ static void solve(const struct api *api, handle miopen)
     uint64_t index = next_number();
     struct problem p = read_problem();
     struct asked a = describe(api, &p);
-    size_t raw = 0, count = 0;
-    int counted = a.status, got = a.status;
+    size_t count = 0;
     if (!a.status) {
         handle t[3];
         in_order(&a, p.direction, t);
-        counted = api->count[p.direction](miopen, t[0], t[1], a.convolution, t[2], &raw);
-        got = api->get[p.direction](miopen, t[0], t[1], a.convolution, t[2], SOLUTIONS, &count,
-                                    found);
+        a.status = api->get[p.direction](miopen, t[0], t[1], a.convolution, t[2], SOLUTIONS,
+                                         &count, found);
     }
-    fprintf(answers, "solve %lu %d %zu %d", (unsigned long)index, counted, raw, got);
-    for (size_t i = 0; !got && i < count && i < SOLUTIONS; i++)
+    fprintf(answers, "solve %lu %d", (unsigned long)index, a.status);
+    for (size_t i = 0; !a.status && i < count && i < SOLUTIONS; i++)
         fprintf(answers, " %lu:%.9g:%zu", (unsigned long)found[i].id, (double)found[i].time,
                 found[i].workspace);
     fputc('\n', answers);

@@ -27,12 +27,11 @@ class Solution:
 class Solved:
     """What the library offers for a problem, best first.
 
-    `status` is MIOpen's (0: it answered); `recorded` how many items it read of the record.
+    `status` is MIOpen's (0: it answered).
     """
 
     index: int
     status: int
-    recorded: int
     solutions: tuple[Solution, ...]
 
 
@@ -96,7 +95,7 @@ def find_question(index: int, problem: Problem) -> str:
     return f"find {index} {problem_words(problem)}"
 
 
-_SOLVED = re.compile(r"solve (\d+) (-?\d+) (\d+) (-?\d+)((?: \d+:[-+.\w]+:\d+)*)")
+_SOLVED = re.compile(r"solve (\d+) (-?\d+)((?: \d+:[-+.\w]+:\d+)*)")
 _STATUS = re.compile(r"(?:compile|find) (\d+) (-?\d+)(?: .*)?")
 _NAME = re.compile(r"name (\d+) ([^\s,;:=]+) (\S+) (\S+) (\S+)")
 
@@ -106,13 +105,12 @@ def read_solved(line: str) -> Solved:
     match = _SOLVED.fullmatch(line)
     if match is None:
         raise AnswerError(line)
-    index, counted, recorded, got, solutions = match.groups()
+    index, status, solutions = match.groups()
     try:
         rows = tuple(_solution(text) for text in solutions.split())
     except ValueError as error:
         raise AnswerError(line) from error
-    status = int(got) or int(counted)
-    return Solved(index=int(index), status=status, recorded=int(recorded), solutions=rows)
+    return Solved(index=int(index), status=int(status), solutions=rows)
 
 
 def _solution(text: str) -> Solution:
