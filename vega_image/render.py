@@ -93,11 +93,11 @@ def render_target(
     files = {
         "Dockerfile": _filled(texts.dockerfile, values, "Dockerfile.j2"),
         ".dockerignore": b"pool\nstages\nunits\nscripts\ncontext.json\n",
-        f"units/vega-image-{target.name}.service": _filled(
-            texts.service, values, "units/serve.service.j2"
-        ),
         "scripts/build-and-smoke.sh": _filled(texts.script, values, "scripts/smoke.sh.j2"),
     }
+    if target.serve:
+        unit = _filled(texts.service, values, "units/serve.service.j2")
+        files[f"units/vega-image-{target.name}.service"] = unit
     for name, context in stages.items():
         files |= {f"stages/{name}/{path}": data for path, data in context.items()}
     files["context.json"] = _context(target, lock, files)

@@ -13,9 +13,21 @@ from vega_image.prepare import Prepared, rendered_files
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "tiny"
+SERVED = (
+    SPEC
+    + """
+serve:
+  protocol: llama-server
+  socket: /run/vega/llama.sock
+  model: /models/model.gguf
+  gpu_args: [--device, ROCm0]
+  cpu_args: [--device, none]
+  gpu_device: ROCm0
+"""
+)
 
 
-def rendered(text: str = SPEC) -> dict[str, bytes]:
+def rendered(text: str = SERVED) -> dict[str, bytes]:
     spec = target(text)
     stage = {"Dockerfile": b"ARG BASE\nFROM ${BASE}\nRUN greet hello\n"}
     prepared = Prepared(
@@ -39,6 +51,11 @@ def test_the_rendered_tree_is_the_golden_one(*, update_golden: bool) -> None:
     assert files == golden()
 
 
+def test_an_image_that_serves_nothing_gets_no_unit() -> None:
+    assert [path for path in rendered() if path.startswith("units/")]
+    assert not [path for path in rendered(SPEC) if path.startswith("units/")]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -49,6 +66,6 @@ def test_the_rendered_tree_is_the_golden_one(*, update_golden: bool) -> None:
     ],
 )
 def test_a_mutant_does_not_pass_for_the_golden(old: str, new: str) -> None:
-    spec = SPEC if old in SPEC else SPEC.replace("kind: oci\n", f"kind: oci\n{old}\n")
+    spec = SERVED if old in SERVED else SERVED.replace("kind: oci\n", f"kind: oci\n{old}\n")
     assert old in spec
     assert rendered(spec.replace(old, new)) != golden()
