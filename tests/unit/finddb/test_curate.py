@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -152,7 +153,7 @@ def test_the_folder_says_what_it_is() -> None:
     ],
 )
 def test_the_status_is_never_more_than_the_evidence(
-    data: bytes, profile: str, terms: dict[str, bool], status: str
+    data: bytes, profile: str, terms: dict[str, Any], status: str
 ) -> None:
     found = evidence(data, **terms)
     result = curate(FindDb(DB, "db"), proofs(found), rules=shipped_rules(), profile=profile)

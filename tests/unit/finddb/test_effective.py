@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,13 +55,13 @@ def put(root: Path, path: str, text: str) -> None:
     (root / path).write_text(text)
 
 
-def effective(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
+def effective(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     argv = ["finddb", "effective", "--root", str(root), "--json", *words]
     code = cli.main(args=argv, prog_name="vega-image", standalone_mode=False)
     return int(code), json.loads(capsys.readouterr().out)
 
 
-def codes(value: dict) -> set[str]:
+def codes(value: Any) -> set[str]:
     return {one["code"] for one in value["findings"] if one["defeats"]}
 
 

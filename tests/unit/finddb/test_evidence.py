@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,7 +58,7 @@ def test_two_oracles_are_not_enough(oracle: str) -> None:
         {"driver": "6.20.0"},
     ],
 )
-def test_oracles_of_two_bindings_do_not_add_up(other: dict[str, object]) -> None:
+def test_oracles_of_two_bindings_do_not_add_up(other: dict[str, Any]) -> None:
     data = line(GOOD, "integer") + line(GOOD, "real") + line(GOOD, "hygiene", **other)
     proof = proofs(evidence(data, library=LIBRARY))[C3W][GOOD]
     assert proof.missing == ("hygiene",)
@@ -110,7 +111,7 @@ def test_a_number_is_of_the_solver_that_ran() -> None:
     ],
 )
 def test_what_cannot_count_is_set_aside_with_a_reason(
-    changed: dict[str, object], why: str
+    changed: dict[str, Any], why: str
 ) -> None:
     found = evidence(line(GOOD, **changed), library=LIBRARY)
     assert not found.trials
