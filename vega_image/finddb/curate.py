@@ -20,6 +20,7 @@ from vega_image.finddb.record import CURRENT, Item, parse_item
 from vega_image.finddb.registry import registry
 from vega_image.finddb.rule import Rules
 from vega_image.finddb.text import FindDb
+from vega_image.finddb.usual import usual
 from vega_image.finddb.workspace import least
 
 MOST = 4
@@ -139,6 +140,8 @@ def _recorded(
 ) -> None:
     """Take one line of the old db; a broken one is noted, its key served if it is one."""
     result.recorded_records += 1
+    if result.profile == "safe" and _usual(result, db.lines[number], found, rules):
+        return
     try:
         key, problem, items = _read(db, number)
     except FormError as error:
@@ -150,6 +153,23 @@ def _recorded(
             result.lost[key] = "the line is no record"
             return
     _one(result, _Case(key, problem, items, found.get(key, NO_PROOFS)), rules)
+
+
+def _usual(
+    result: Curated, line: bytes, found: Mapping[str, Mapping[str, Proof]], rules: Rules
+) -> bool:
+    """Serve the fallback where nothing is known of a problem; most lines of most files."""
+    short = usual(line, rules.concerned)
+    if short is None or short[0] in found:
+        return False
+    key, solvers, text, count = short
+    result.lines.append(f"{key}={text}")
+    result.items += count
+    result.fallback_records += 1
+    for solver in solvers:
+        if f";{solver}:" not in f";{text}":
+            result.removed[solver, _never(solver) or NO_EVIDENCE] += 1
+    return True
 
 
 def _read(db: FindDb, number: int) -> tuple[str, Problem, tuple[Item, ...]]:

@@ -8,7 +8,7 @@ find-db these conditions give the numbers that libMIOpen 7.2.4 gave itself: F 18
 from __future__ import annotations
 
 from vega_image.finddb.problem import PLANE, Problem
-from vega_image.finddb.record import Item, algorithm
+from vega_image.finddb.record import CURRENT, Item, algorithm
 from vega_image.finddb.workspace import least
 
 NAIVE = {
@@ -43,7 +43,7 @@ def gemm(problem: Problem) -> str | None:
 
 def fallback_items(problem: Problem, recorded: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return the fallback of a problem, as recorded where it is, the others behind those."""
-    known = {item.solver: item for item in recorded}
+    known = {item.solver: item for item in recorded if item.time > 0}
     names = [name for name in (gemm(problem), NAIVE[problem.direction]) if name is not None]
     items = [_enough(known[name], problem) for name in names if name in known]
     items.sort(key=lambda item: item.time)
@@ -56,11 +56,18 @@ def fallback_items(problem: Problem, recorded: tuple[Item, ...]) -> tuple[Item, 
 
 
 def _enough(item: Item, problem: Problem) -> Item:
-    """Return a recorded item with the workspace it needs."""
-    need = least(item.solver, problem)
-    if item.workspace >= need:
+    """Return a recorded item with the workspace it needs and its own algorithm."""
+    need = max(item.workspace, least(item.solver, problem))
+    right = algorithm(problem.direction, _family(item.solver))
+    if item.workspace == need and item.algorithm == right:
         return item
-    return Item(solver=item.solver, time=item.time, workspace=need, algorithm=item.algorithm)
+    # The time keeps the digits it was read with.
+    text = f"{item.written(CURRENT).partition(',')[0]},{need},{right}"
+    return Item(solver=item.solver, time=item.time, workspace=need, algorithm=right, text=text)
+
+
+def _family(name: str) -> str:
+    return "Direct" if name in NAIVE.values() else "GEMM"
 
 
 def _nominal(name: str, problem: Problem, *, later_than: float) -> Item:
@@ -70,5 +77,5 @@ def _nominal(name: str, problem: Problem, *, later_than: float) -> Item:
         solver=name,
         time=time,
         workspace=least(name, problem),
-        algorithm=algorithm(problem.direction, "Direct" if naive else "GEMM"),
+        algorithm=algorithm(problem.direction, _family(name)),
     )

@@ -137,6 +137,12 @@ class Rules:
         for rule in self.all:
             for name in rule.solvers:
                 self._by_solver[name] = (*self._by_solver.get(name, ()), rule)
+        self._concerned = frozenset(self._by_solver)
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """Return every solver that some rule may deny."""
+        return self._concerned
 
     def denying(self, problem: Problem, item: Item) -> Rule | None:
         """Return the first rule that keeps an item out, None where none does."""
