@@ -68,13 +68,17 @@ def run(
 
 @contextmanager
 def output_of(
-    argv: Sequence[str], *, env: Mapping[str, str] | None = None, stderr: IO[bytes]
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+    stderr: IO[bytes],
 ) -> Iterator[Child]:
     """Run argv and hand its stdout over as a binary stream (`.stdout`, `.wait()`).
 
     The caller reads to the end and then calls `.wait()`; leaving early kills the child.
     """
-    with _started(argv, env=env, cwd=None, stdin=None, stderr=stderr) as child:
+    with _started(argv, env=env, cwd=None, stdin=stdin, stderr=stderr) as child:
         yield child
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from vega_image.finddbwords import comparing, reading
+from vega_image.finddbwords import auditing, comparing, proving, reading
 
 
 @click.group()
@@ -17,7 +17,9 @@ def finddb() -> None:
 
 for _words in (
     reading.WORDS,
+    auditing.WORDS,
     comparing.WORDS,
+    proving.WORDS,
 ):
     for _word in _words:
         finddb.add_command(_word)
