@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 
@@ -59,7 +60,11 @@ def check(schema: Any, value: Any) -> None:
 def test_every_word_has_a_schema(schemas: dict[str, Any], user: Tiny) -> None:
     from vega_image.cli import cli
 
-    assert set(cli.commands) - {"completion"} <= set(schemas)
+    finddb = cli.commands["finddb"]
+    assert isinstance(finddb, click.Group)
+    assert set(cli.commands) - {"completion", "finddb"} <= set(schemas)
+    for word in finddb.commands:
+        assert user.done("targets", "--schema", f"finddb-{word}")
     assert user.refused("targets", "--schema", "bild") == (2, "UNKNOWN_SCHEMA")
     assert (
         jsonschema.Draft202012Validator(user.done("targets", "--schema")).is_valid(1) is False

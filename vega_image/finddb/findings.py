@@ -41,6 +41,7 @@ KINDS = MappingProxyType(
         "LEGACY_ITEM_SHORT": (ERROR, _MISS),
         "CURRENT_ITEM_SHORT": (ERROR, _THROWS),
         "EXTRA_FIELD": (WARNING, "MIOpen does not look at it"),
+        "ODD_FIELD": (WARNING, "MIOpen does not look at it"),
         "WHITE_SPACE": (WARNING, "MIOpen's fields end there: the rest of the field is dropped"),
         "TIME_NOT_A_NUMBER": (ERROR, _SORTS_FIRST),
         "TIME_NOT_POSITIVE": (ERROR, "MIOpen prefers the item to all that were measured"),

@@ -170,6 +170,8 @@ def _judge_legacy(line: Line, head: Part, fields: list[Part]) -> Part | None:
         line.add("EXTRA_FIELD", place, f"the fifth and last field is not {UNUSED}")
     _judge_numbers(line, solver, time, workspace)
     _judge_algorithm(line, head, solver)
+    if not fourth.text or "=" in fourth.text:
+        line.add("ODD_FIELD", fourth.at, "the fourth field is no algorithm and no cache key")
     if fourth.text.startswith(PREFIX) and fourth.text != head.text:
         line.add("ALGORITHMS_DIFFER", fourth.at, f"{fourth.text} beside {head.text}")
     return solver

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from vega_image.finddb.findings import ERROR, KINDS, Finding
 from vega_image.finddb.judge import Verdict, judge, judge_item, together
 from vega_image.finddb.problem import BYTES, FormError, Problem, parse_key
+from vega_image.finddb.record import PREFIX
 from vega_image.finddb.text import FindDb
 from vega_image.finddb.workspace import COLUMNS, TRANSPOSED, knowable, least
 
@@ -184,9 +185,20 @@ def _shapes(rests: set[bytes]) -> dict[bytes, Shape]:
                 text = item.replace(MARK, GOOD_NUMBERS).decode("latin-1")
                 verdicts[item, problem.direction] = judge_item(text, problem)
         here = [verdicts[item, problem.direction] for item in items]
-        if all(MARK in item for item in items):
+        if all(map(_in_place, items)):
             found[rest] = _shape(rest, problem, items, here)
     return found
+
+
+def _in_place(item: bytes) -> bool:
+    """Whether an item's one mark stands for its time and its workspace."""
+    before, _, after = item.partition(MARK)
+    head, colon, solver = before.partition(b":")
+    if MARK in after or not after:
+        return False
+    if head.startswith(PREFIX.encode()):
+        return solver.count(b",") == 1 and solver.endswith(b",")
+    return bool(colon) and not solver
 
 
 def _problem_like(tail: bytes) -> Problem | None:

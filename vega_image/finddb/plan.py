@@ -83,7 +83,7 @@ def fallback(problem: Problem) -> str:
     if problem.layout not in {"NCHW", "NCDHW"} or problem.dtype.startswith("INT"):
         return NAIVE[problem.direction]
     point, double, rest = GEMM[problem.direction]
-    if set(problem.filter) != {1} or set(problem.pads) != {0} or problem.groups != 1:
+    if set(problem.filter) != {1} or set(problem.pads) != {0}:
         return rest
     if set(problem.strides) == {1}:
         return point
