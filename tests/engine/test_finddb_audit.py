@@ -18,7 +18,15 @@ import pytest
 
 from tests.miopenroot import RECORDS, TESTS_DATA, fetched, locked, miopen_root, unpack
 from vega_image.finddb.opening import open_db
+from vega_image.finddb.probe.build import tools
+from vega_image.finddb.probe.card import Card
+from vega_image.finddb.probe.cell import Cell, Limits
+from vega_image.finddb.probe.library import find_library
+from vega_image.finddb.probe.session import Session
 from vega_image.finddb.sample import sample
+from vega_image.finddb.survey import MODELS, Survey
+from vega_image.finddb.text import parse_line
+from vega_image.store import Store
 
 __all__ = ["miopen_root"]
 pytestmark = pytest.mark.needs("gcc", "network")
@@ -26,6 +34,7 @@ VEGA_IMAGE = Path(sys.executable).with_name("vega-image")
 SCHEMA = Path(__file__).parents[2] / "vega_image/schemas/finddb-audit.schema.json"
 # Facts about the real file and library: docs/architecture.md, "The find-db".
 ALL, DEAD, SOLVERS = 120_454, 54_283, 59
+CONV1_W = "64-112-112-7x7-3-224-224-32-3x3-2x2-1x1-0-NCHW-FP32-W"
 MLIR = re.compile(r"ConvMlirIgemm(Fwd|Bwd|WrW)")
 
 
@@ -180,6 +189,39 @@ def test_a_record_that_breaks_the_call_is_told(
     found = audited(miopen_root, store, db=db)
     assert found["refused_records"] == 1
     assert good.key in found["dead_keys"]
+
+
+@pytest.fixture(scope="module")
+def survey(miopen_root: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Survey:
+    folder = tmp_path_factory.mktemp("cell")
+    library = find_library(miopen_root)
+    cell = Cell(folder=folder, library=library, card=Card(), limits=Limits())
+    cell.furnish(tools(Store(store)))
+    cell.show_models(MODELS, folder=None)
+    return Survey(cell=cell, names=Session(cell=cell).names())
+
+
+def test_a_solver_taken_out_of_a_record_is_no_longer_offered(survey: Survey) -> None:
+    """As curate takes out a wrong solver for ResNet's first weight gradient."""
+    wrong, gemm = "ConvOclBwdWrW2<1>", "GemmWrwUniversal"
+    stem = "miopenConvolutionBwdWeightsAlgo"
+    before = parse_line(
+        f"{CONV1_W}={wrong}:2.1,0,{stem}Direct;{gemm}:2.7,7375872,{stem}GEMM".encode()
+    )
+    after = parse_line(f"{CONV1_W}={gemm}:2.7,7375872,{stem}GEMM".encode())
+    (first,) = survey.serves([before])
+    assert (first.offered, first.pick) == ((wrong, gemm), wrong)
+    (second,) = survey.serves([after])
+    assert (second.offered, second.pick, second.workspace) == ((gemm,), gemm, 7375872)
+
+
+def test_a_find_is_held_to_the_solvers_it_is_allowed(survey: Survey) -> None:
+    """The sentinel is registered and never applies: what no database knows is refused."""
+    records = [parse_line(f"{CONV1_W}=GemmWrwUniversal:1,0,x".encode())]
+    only = "MIOPEN_DEBUG_FIND_ONLY_SOLVER"
+    assert survey.finds(records, {only: "GemmWrwUniversal"}) == [0]
+    assert survey.finds(records, {only: "ConvMlirIgemmFwd"}) == [7]
+    assert survey.finds(records, {only: "NoSuchSolver"}) == [3]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from vega_image.store import Store
 
 pytestmark = pytest.mark.needs("gcc")
 ENDLESS, HANGS = 3, 14
+KINDS = ("net", "ipc", "uts", "mnt", "user", "cgroup")
 Made = Callable[..., Cell]
 
 
@@ -166,18 +167,22 @@ def test_a_root_without_its_c_library_is_an_error(made: Made) -> None:
     assert "libc.so.6" in error.message
 
 
-def test_nothing_is_left_when_the_caller_is_killed(made: Made) -> None:
+def test_it_has_namespaces_and_leaves_nothing_when_its_caller_is_killed(made: Made) -> None:
     cell = made("-DCTOR=3")
     command = cell.command(env={})
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "--", *command], stdout=subprocess.PIPE
     ) as child:
         assert child.stdout is not None
-        assert child.stdout.readline() == b"jailed\n"
+        greeting = child.stdout.readline()
+        theirs = {kind: Path(f"/proc/{child.pid}/ns/{kind}").readlink() for kind in KINDS}
         child.kill()
         child.wait()
         # The pipe ends when the last process that holds it is gone.
-        assert child.stdout.read() == b""
+        rest = child.stdout.read()
+    assert (greeting, rest) == (b"jailed\n", b"")
+    ours = {kind: Path(f"/proc/self/ns/{kind}").readlink() for kind in KINDS}
+    assert not [kind for kind in KINDS if theirs[kind] == ours[kind]]
 
 
 @pytest.mark.needs("root")

@@ -19,6 +19,7 @@ from vega_image.store import Store, disk_errors
 SKIPPED: Final = re.compile(r"\.(co|dat|hsaco|kdb|a)$|^usr/share/(doc|man|locale|info)/")
 SETTINGS: Final = ("etc/environment", "etc/environment.d", "usr/lib/environment.d")
 MINE: Final = re.compile(r'^\s*(?:export\s+)?(MIOPEN_\w+)="?([^"\n]*?)"?\s*$', re.MULTILINE)
+WHAT: Final = "the image"
 DATABASES: Final = "usr/share/miopen/db"
 
 
@@ -44,7 +45,8 @@ def _write(file: ImageFile, folder: Path, contents: Contents) -> None:
     parent = target if file.type == "5" else target.parent
     if parent.resolve() != parent:
         # It would be written outside the folder, into the host.
-        raise hostile("the image", file.path, "behind a link")
+        why = "it lies behind a link"
+        raise hostile(WHAT, file.path, why)
     parent.mkdir(parents=True, exist_ok=True)
     if file.type == "2":
         target.symlink_to(file.link)

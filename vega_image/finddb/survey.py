@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from vega_image.finddb.probe.question import (
     Solved,
     compile_question,
     expressible,
+    find_question,
     read_solved,
     read_status,
     solve_question,
@@ -82,6 +84,7 @@ class Survey:
     cell: Cell
     names: tuple[Name, ...]
     progress: Progress = field(default=lambda _done, _total: None)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def offers(self, records: Sequence[Record]) -> list[Answer]:
         """Ask what applies, and what each record leads to; in the order of `records`.
@@ -90,6 +93,22 @@ class Survey:
         it at times beyond any of its own. Raises what Session.ask raises.
         """
         return self._in_parts(records, self._offers)
+
+    def serves(self, records: Sequence[Record]) -> list[Answer]:
+        """Ask what MIOpen offers from a database of these records alone, without guessing."""
+        return self._in_parts(records, self._serves)
+
+    def finds(self, records: Sequence[Record], env: Mapping[str, str]) -> list[int]:
+        """Run a Find for problems that no database knows, under these variables.
+
+        Return MIOpen's status of each, -1 where it failed; 0: some solver was left to race.
+        """
+        questions = [find_question(n, record.problem) for n, record in enumerate(records)]
+        session = Session(cell=self.cell, databases=MODELS, env=env)
+        return [
+            read_status(reply.lines[-1])[1] if reply.outcome is Outcome.ANSWERED else -1
+            for reply in session.ask(questions)
+        ]
 
     def guesses(self, records: Sequence[Record]) -> tuple[list[Answer], tuple[Model, ...]]:
         """Ask what the library takes where no database knows the problem."""
@@ -119,8 +138,15 @@ class Survey:
         ]
 
     def _offers(self, number: int, records: Sequence[Record]) -> Iterator[Answer]:
-        databases = f"db{number}"
         lines = (f"{record.written()}{self._others(record)}\n" for record in records)
+        return self._from(f"offers{number}", lines, records)
+
+    def _serves(self, number: int, records: Sequence[Record]) -> Iterator[Answer]:
+        return self._from(f"serves{number}", (f"{r.written()}\n" for r in records), records)
+
+    def _from(
+        self, databases: str, lines: Iterable[str], records: Sequence[Record]
+    ) -> Iterator[Answer]:
         self.cell.write_database("".join(lines), databases=databases)
         session = Session(cell=self.cell, databases=databases, env=ASKING)
         yield from self._solved(session, records)
@@ -143,6 +169,8 @@ class Survey:
             solve_question(number, record.problem) for number, record in enumerate(records)
         ]
         for reply in session.ask(questions):
+            if self.stop.is_set():
+                return
             yield _answer(reply, records[reply.number], solvers)
 
     def _in_parts(
@@ -163,6 +191,7 @@ class Survey:
                     done += item.result()
                     self.progress(len(done), len(records))
             except BaseException:
+                self.stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
         return done
