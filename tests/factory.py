@@ -37,7 +37,7 @@ image:
 """
 
 MAKERS = dict.fromkeys(
-    ("root", "stage", "slim", "census", "layers", "image"), "sha256:" + "0" * 64
+    ("root", "stage", "slim", "census", "finddb", "layers", "image"), "sha256:" + "0" * 64
 )
 RECIPES = {"greet": "sha256:" + "1" * 64}
 

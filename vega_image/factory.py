@@ -18,11 +18,13 @@ from vega_image.spec import Target
 from vega_image.specfile import check_references, decode_recipe, decode_target
 
 PACKAGE = Path(__file__).parent
+CODE = frozenset({".py", ".tsv", ".yaml"})
 MODULES: Mapping[StepKind, tuple[str, ...]] = {
     StepKind.ROOT: ("rootfs",),
     StepKind.STAGE: ("rootfs", "engines"),
     StepKind.SLIM: ("codeobjects", "engines/device_code.py"),
     StepKind.CENSUS: ("codeobjects", "engines/device_code.py"),
+    StepKind.FINDDB: ("finddb", "rootfs", "engines/find_db.py"),
     StepKind.LAYERS: ("rootfs", "oci", "engines/native.py"),
     StepKind.IMAGE: ("oci", "engines/native.py"),
 }
@@ -147,7 +149,7 @@ def _shipped() -> Path:
 
 def _code_digest(names: tuple[str, ...]) -> str:
     places = [PACKAGE / name for name in names]
-    inside = [path for place in places for path in place.rglob("*.py")]
+    inside = [path for place in places for path in place.rglob("*") if path.suffix in CODE]
     files = sorted({*inside, *(place for place in places if place.is_file())})
     code = {path.relative_to(PACKAGE).as_posix(): path.read_bytes() for path in files}
     return digest({name: digest_bytes(data) for name, data in code.items()})

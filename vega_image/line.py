@@ -24,6 +24,7 @@ from vega_image.store import Store, check_space
 # Store bytes per locked byte of a cold build, measured on linux-inference: 478 MB of .debs
 # become at most 5 GB of extracted files, slimmed copies, layers and blobs.
 SWELL = 11
+NEEDS_SOURCES = frozenset({StepKind.ROOT, StepKind.STAGE, StepKind.FINDDB})
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def _real_job(call: Call, prepared: Prepared, store: Store) -> Iterator[Job]:
     missing = [step for step in prepared.plan if find(store, step) is None]
     need = needed_bytes(prepared, store, missing)
     check_space(store, need)
-    native = NativeEngine(prepared.target, prepared.lock, prepared.payload.files)
+    native = NativeEngine(prepared.target, prepared.lock, prepared.payload)
     if not any(step.kind is StepKind.STAGE for step in missing):
         yield _job(call, prepared, store, lambda _kind: native)
         return
@@ -107,7 +108,7 @@ def _source_objects(prepared: Prepared) -> dict[str, dict[str, str]]:
 
 def _fetcher(call: Call, prepared: Prepared, store: Store) -> Callable[[Sequence[Step]], None]:
     def fetch(missing: Sequence[Step]) -> None:
-        if not {step.kind for step in missing} & {StepKind.ROOT, StepKind.STAGE}:
+        if not {step.kind for step in missing} & NEEDS_SOURCES:
             return
         with supply_of(call, store, label="fetch") as supply:
             fetch_sources(prepared.lock, supply)

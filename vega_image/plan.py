@@ -20,6 +20,7 @@ class StepKind(StrEnum):
     STAGE = "stage"
     SLIM = "slim"
     CENSUS = "census"
+    FINDDB = "finddb"
     LAYERS = "layers"
     IMAGE = "image"
 
@@ -53,18 +54,18 @@ def make_plan(
     *,
     makers: Mapping[StepKind, str],
     recipes: Mapping[str, str],
-    files: Mapping[str, str] = MappingProxyType({}),
+    finddb: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Step, ...]:
     """Chain the steps.
 
     `makers` are digests of the code for each kind, `recipes` of each stage recipe's bytes,
-    `files` of what the layers hold besides, by path. An id covers the parent's id, maker,
+    `finddb` of what the find-db is made from. An id covers the parent's id, maker,
     options, only the locked inputs that this step reads, GPU and epoch: another label must
     not extract ROCm again.
     """
     steps: list[Step] = []
     parent: str | None = None
-    for part in _parts(target, lock, makers, recipes, files):
+    for part in _parts(target, lock, makers=makers, recipes=recipes, finddb=finddb):
         step_id = digest(
             {
                 "parent": parent,
@@ -94,9 +95,10 @@ def make_plan(
 def _parts(
     target: Target,
     lock: Lock,
+    *,
     makers: Mapping[StepKind, str],
     recipes: Mapping[str, str],
-    files: Mapping[str, str],
+    finddb: Mapping[str, str],
 ) -> Iterator[Part]:
     source = target.root.source
     yield Part(
@@ -115,6 +117,15 @@ def _parts(
         options: Json = {"census": _json(target.census), "env": target.image.env}
         maker = makers[StepKind.CENSUS]
         yield Part(name="census", kind=StepKind.CENSUS, maker=maker, options=options)
+    if target.finddb:
+        maker = makers[StepKind.FINDDB]
+        yield Part(
+            name="finddb",
+            kind=StepKind.FINDDB,
+            maker=maker,
+            options=_json(target.finddb),
+            inputs=finddb,
+        )
     yield Part(
         name="layers",
         kind=StepKind.LAYERS,
@@ -123,7 +134,7 @@ def _parts(
             "root": _json(target.root),
             "layers": [_json(layer) for layer in target.layers],
         },
-        inputs={"lock": lock.digest, **{f"file:{path}": files[path] for path in files}},
+        inputs={"lock": lock.digest},
     )
     yield Part(
         name="image",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vega_image.digest import digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.factory import Factory, Recipe
 from vega_image.finddb.payload import Payload, payload, with_payload
@@ -21,7 +20,7 @@ from vega_image.spec import Target
 class Prepared:
     """A target with its lock, plan and the rendered context of each stage.
 
-    `target` has the environment and labels of `payload`, whose files the layers get.
+    `target` has the environment and labels of `payload`.
     """
 
     target: Target
@@ -55,7 +54,7 @@ def prepare(
 
     `baked` are the files of a find-db in place of the factory's own.
     """
-    added = payload(target, factory.baked(target.name) if baked is None else baked)
+    added = payload(target, lock, factory.baked(target.name) if baked is None else baked)
     target = with_payload(target, added)
     recipes = {stage.recipe: factory.recipe(stage.recipe) for stage in target.stages}
     plan = make_plan(
@@ -63,7 +62,7 @@ def prepare(
         lock,
         makers=factory.makers(),
         recipes={name: recipe.digest for name, recipe in recipes.items()},
-        files={path: digest_bytes(data) for path, data in added.files.items()},
+        finddb=added.inputs,
     )
     stages = {
         stage.name: render_stage(

@@ -220,10 +220,22 @@ class FindDbProfile(StrEnum):
     UPSTREAM = "upstream"
 
 
+class FindDbSource(Model):
+    """A find-db as a locked package holds it."""
+
+    package: Name = Field(description="a package of the root's source; `root.omit` may name it")
+    path: RootPath = Field(description="of the text find-db in that package")
+
+
 class FindDb(Model):
-    """The MIOpen find-db of an image; its records come from images/TARGET.finddb/."""
+    """The MIOpen find-db of an image.
+
+    Its records come from images/TARGET.finddb/, where `finddb bake` puts them. Without that
+    folder they are made from `database`: without evidence, so of fallback solvers only.
+    """
 
     profile: FindDbProfile = FindDbProfile.SAFE
+    database: FindDbSource | None = None
 
 
 class Target(Model):

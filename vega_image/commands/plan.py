@@ -23,6 +23,7 @@ FIRST_SECONDS = {
     StepKind.ROOT: 33.0,
     StepKind.SLIM: 3.5,
     StepKind.CENSUS: 0.2,
+    StepKind.FINDDB: 12.0,
     StepKind.LAYERS: 2.0,
     StepKind.IMAGE: 77.0,
 }

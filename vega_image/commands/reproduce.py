@@ -18,7 +18,8 @@ from vega_image.digest import Json
 from vega_image.errors import BytesError, LockError
 from vega_image.executor import execute
 from vega_image.fetching import locked_digests
-from vega_image.finddb.payload import FOLDER
+from vega_image.finddb.payload import FOLDER, ORIGIN, Origin
+from vega_image.finddb.profile import ENVIRONMENT
 from vega_image.images import layout_of
 from vega_image.line import real_job
 from vega_image.lock import Lock
@@ -39,7 +40,7 @@ def reproduce(call: Call, ref: str) -> int:
     store = call.store
     old = read_layout(layout_of(store, ref))
     target, lock = inside(old, store)
-    prepared = prepare(call.factory, target, lock, baked=_baked(old, store))
+    prepared = prepare(call.factory, target, lock, baked=_baked(old, target, store))
     with _empty_store(store, lock) as fresh:
         new = _rebuilt(call, prepared, fresh)
         found = first_difference(old, new, fresh)
@@ -91,13 +92,16 @@ def inside(layout: Layout, store: Store) -> tuple[Target, Lock]:
     return target, lock
 
 
-def _baked(layout: Layout, store: Store) -> dict[str, bytes]:
-    """Read the find-db that an image carries, as `bake` left it."""
+def _baked(layout: Layout, target: Target, store: Store) -> dict[str, bytes]:
+    """Read the find-db that was baked into an image; one made in the build is made again."""
+    if target.image.labels.get(ORIGIN) != Origin.BAKED:
+        return {}
     contents = Contents(store)
+    recorded = f"{FOLDER}/{ENVIRONMENT}"
     return {
         file.path.removeprefix(f"{FOLDER}/"): bytes(contents.view(file.content))
         for file in image_files(layout, store)
-        if file.path.startswith(f"{FOLDER}/") and file.content
+        if file.path.startswith(f"{FOLDER}/") and file.content and file.path != recorded
     }
 
 

@@ -17,6 +17,7 @@ _MADE = {
     StepKind.STAGE: TREE,
     StepKind.SLIM: TREE,
     StepKind.CENSUS: REPORT,
+    StepKind.FINDDB: TREE,
     StepKind.LAYERS: LAYERS,
     StepKind.IMAGE: MANIFEST,
 }

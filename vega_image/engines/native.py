@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, cast
 
 from vega_image.digest import Json
 from vega_image.engines.base import LAYERS, MANIFEST, TREE, Artifact, Work
 from vega_image.engines.device_code import judge_tree, report_json, slim_tree
+from vega_image.engines.find_db import with_finddb
 from vega_image.errors import StageError
+from vega_image.finddb.payload import Payload
 from vega_image.lock import Lock, LockedDebian
 from vega_image.lockfile import encode_lock
 from vega_image.oci.compress import compress, describe, media_type
@@ -23,19 +24,16 @@ from vega_image.rootfs.install import install
 from vega_image.rootfs.tree import Tree
 from vega_image.spec import RootMethod, Target
 
+NOTHING = Payload()
+
 
 class NativeEngine:
-    """Implements `Engine` for one target; stages are for the container engines.
+    """Implements `Engine` for one target; stages are for the container engines."""
 
-    `files` go into the image besides what the target says, by path: a find-db.
-    """
-
-    def __init__(
-        self, target: Target, lock: Lock, files: Mapping[str, bytes] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, target: Target, lock: Lock, payload: Payload = NOTHING) -> None:
         self._target = target
         self._lock = lock
-        self._files = files
+        self._payload = payload
 
     @property
     def name(self) -> str:
@@ -48,6 +46,7 @@ class NativeEngine:
             StepKind.ROOT: self._root,
             StepKind.SLIM: self._slim,
             StepKind.CENSUS: self._census,
+            StepKind.FINDDB: self._finddb,
             StepKind.LAYERS: self._layers,
             StepKind.IMAGE: self._image,
         }
@@ -79,10 +78,12 @@ class NativeEngine:
         report = work.store.put_json(report_json(found))
         return _kept(step, work, tree, report)
 
+    def _finddb(self, step: Step, work: Work) -> Artifact:
+        tree = with_finddb(_parent(work), self._target, self._payload, work)
+        return _kept(step, work, tree)
+
     def _layers(self, step: Step, work: Work) -> Artifact:
-        provenance = Provenance(
-            target=self._target, lock=encode_lock(self._lock), files=self._files
-        )
+        provenance = Provenance(target=self._target, lock=encode_lock(self._lock))
         tree = merge(_parent(work), generated(provenance, work.store))
         parts = split(tree, self._target.layers)
         tars = write_layers(parts, work.store, epoch=work.epoch, progress=work.progress)

@@ -20,6 +20,7 @@ SENTINELS = ("ConvMlirIgemmFwd", "ConvMlirIgemmBwd", "ConvMlirIgemmWrW")
 ONLY = "MIOPEN_DEBUG_FIND_ONLY_SOLVER"
 SYSTEM_DB = "MIOPEN_SYSTEM_DB_PATH"
 USER_DB = "MIOPEN_USER_DB_PATH"
+ENVIRONMENT = "environment"
 LABEL = "io.vega-image.finddb."
 
 
@@ -190,7 +191,7 @@ def _files(system: System, environ: Mapping[str, str]) -> dict[str, bytes]:
     """Return what makes the environment take hold on a host; an image's is in its config."""
     places = PLACES[system]
     lines = "".join(f"{name}={value}\n" for name, value in environ.items())
-    record = {f"{places.folder}/environment": lines.encode()}
+    record = {f"{places.folder}/{ENVIRONMENT}": lines.encode()}
     if system is System.IMAGE:
         return record
     if system is System.WINDOWS:

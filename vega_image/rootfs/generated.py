@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
@@ -40,14 +40,10 @@ _NOBODY: Final = User(name="nobody", uid=65534, home="/nonexistent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What an image says about itself: its target and the exact bytes of its lock.
-
-    `files` is what else vega-image puts in, by path: a find-db.
-    """
+    """What an image says about itself: its target and the exact bytes of its lock."""
 
     target: Target
     lock: bytes
-    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def generated(provenance: Provenance, store: Store) -> Tree:
@@ -62,9 +58,7 @@ def generated(provenance: Provenance, store: Store) -> Tree:
     if root.method is RootMethod.EXTRACT:
         texts = {**_accounts(root.users), **texts}
         entries += _homes(root.users)
-    entries += placed(
-        [*texts.items(), *_records(provenance).items(), *provenance.files.items()], store
-    )
+    entries += placed([*texts.items(), *_records(provenance).items()], store)
     _refuse_clashes(entries)
     return Tree.of(entries)
 

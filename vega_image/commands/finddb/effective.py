@@ -17,12 +17,11 @@ from vega_image.finddb.effective import Assignment, Finding, Seen, judge, system
 from vega_image.finddb.manifest import MANIFEST, Manifest, db_name, decode
 from vega_image.finddb.opening import read_bytes
 from vega_image.finddb.probe.library import FOLDERS, NAME
-from vega_image.finddb.profile import ONLY, PLACES, SYSTEM_DB, USER_DB, System
+from vega_image.finddb.profile import ENVIRONMENT, ONLY, PLACES, SYSTEM_DB, USER_DB, System
 from vega_image.finddb.roots import FolderRoot, ImageRoot, Root
 
 UNPROVEN = 9
 DEFAULT_USER_DB = ".config/miopen"
-ENVIRONMENT = "environment"
 SHIPPED_DB = "usr/share/miopen/db"
 
 
