@@ -10,6 +10,8 @@ from vega_image.finddb.problem import FormError
 from vega_image.finddb.record import Record
 from vega_image.finddb.text import FindDb
 
+# Fields of the shortest key, which names a plane.
+_SIZES = 15
 _DIRECTION = re.compile(rb"-([FBW])(?:_|$)")
 _SOLVERS = re.compile(rb"(?:^|;)(?:miopenConvolution[^:;]*:)?([^:;,=\s]+)[:,]")
 
@@ -42,6 +44,24 @@ def sample(db: FindDb, size: int | None) -> Sample:
     records, flawed = _parsed(db, [db.index[key] for key in chosen])
     cover, _ = _parsed(db, [db.index[key] for key in covering])
     return Sample(counted=records, cover=cover, flawed=flawed)
+
+
+def kinds(db: FindDb) -> tuple[Record, ...]:
+    """Choose one record of every direction x dtype x filter x pad x stride.
+
+    Solvers that it names do not matter. Where the image has three channels, as solvers for
+    one layer of one network ask, also one of every size and number of filters.
+    """
+    chosen: dict[tuple[bytes, ...], int] = {}
+    for key, number in db.index.items():
+        part = key.split(b"-")
+        if len(part) < _SIZES:
+            continue
+        first, high, wide, window, last, h2, w2 = part[:7]
+        size = (high, wide, last) if first == b"3" else (h2, w2, first) if last == b"3" else ()
+        chosen.setdefault((*part[13:], window, *part[8:10], *size), number)
+    records, _ = _parsed(db, sorted(chosen.values()))
+    return records
 
 
 def _parsed(db: FindDb, numbers: list[int]) -> tuple[tuple[Record, ...], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vega_image.clioptions import Call
@@ -26,7 +26,7 @@ from vega_image.finddb.probe.cell import Cell, Limits
 from vega_image.finddb.probe.library import find_library, inside
 from vega_image.finddb.probe.session import Session
 from vega_image.finddb.record import Record
-from vega_image.finddb.sample import sample
+from vega_image.finddb.sample import kinds, sample
 from vega_image.finddb.subject import (
     database_folder,
     lay_out,
@@ -40,6 +40,7 @@ from vega_image.oci.layout import read_layout
 
 UNDER = 9
 GUESSED_AT_MOST = 150
+FREE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +99,15 @@ def _report(call: Call, cell: Cell, db: FindDb, request: AuditRequest) -> Report
     compiled = survey.kernels(kernel_cases([*answers, *cover]))
     missing = missing_kernels(compiled)
     found = judge(answers, missing)
+    offered = applicable([*answers, *cover])
     return Report(
         db=db,
         cell=cell,
         audit=found,
         names=survey.names,
-        applicable=applicable([*answers, *cover]),
+        applicable=offered,
         missing=missing,
+        off=_off(survey, db, offered) if cell.environ else {},
         unloadable=other_failures(compiled),
         guesses=_guesses(survey, found.dead),
         flawed=chosen.flawed,
@@ -112,6 +115,14 @@ def _report(call: Call, cell: Cell, db: FindDb, request: AuditRequest) -> Report
         sampled=len(answers) if request.sample is not None else None,
         threshold=request.threshold,
     )
+
+
+def _off(survey: Survey, db: FindDb, offered: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the solvers without kernels that only the root's variables keep from applying."""
+    some, _ = askable([*kinds(db), *sample(db, FREE).counted])
+    free = replace(survey, cell=replace(survey.cell, environ={}))
+    missing = missing_kernels(free.kernels(kernel_cases(free.offers(some))))
+    return {solver: kernels for solver, kernels in missing.items() if solver not in offered}
 
 
 def _guesses(survey: Survey, dead: list[Record]) -> Guesses:
@@ -159,4 +170,4 @@ def _own_db(root: Path, databases: str | None, card: Card) -> FindDb:
     if path is None:
         msg = f"{root} holds no {name} where its library looks ({databases or 'nowhere'})"
         raise UsageError("FINDDB_ABSENT", msg, at=name, hint="--db FILE")
-    return open_db(path)
+    return FindDb(open_db(path).data, f"/{databases}/{name}")

@@ -19,7 +19,11 @@ HEADER = ("DIRECTION", "DTYPE", "LAYOUT", "PROBLEMS", "USABLE", "SERVED")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that an audit found out; `sampled` None when every record was asked about."""
+    """All that an audit found out; `sampled` None when every record was asked about.
+
+    `missing` are the solvers that apply and lack their kernels, `off` those that lack them too
+    and would apply without the root's variables.
+    """
 
     db: FindDb
     cell: Cell
@@ -27,6 +31,7 @@ class Report:
     names: tuple[Name, ...]
     applicable: Mapping[str, int]
     missing: Mapping[str, tuple[str, ...]]
+    off: Mapping[str, tuple[str, ...]]
     unloadable: Sequence[Compiled]
     guesses: Guesses
     flawed: int
@@ -77,8 +82,8 @@ def audit_value(report: Report) -> Json:
         "applicable_solvers": list(report.applicable),
         "applicable_problems": dict(report.applicable),
         "missing_kernels": [
-            {"solver": solver, "kernels": list(kernels)}
-            for solver, kernels in report.missing.items()
+            {"solver": solver, "kernels": list(kernels), "off": solver in report.off}
+            for solver, kernels in sorted([*report.missing.items(), *report.off.items()])
         ],
         "unloadable": [_unloadable(one) for one in report.unloadable],
         "broken_picks": dict(sorted(report.audit.broken_picks.items())),
@@ -166,6 +171,9 @@ def _notes(report: Report) -> Iterator[str]:
             yield f"  {solver}: {', '.join(kernels)}"
         broken = audit.broken_picks.total()
         yield f"{broken} records lead to one of these first, and that call fails"
+    if report.off:
+        yield f"{len(report.off)} more lack them and are switched off by these variables:"
+        yield f"  {', '.join(report.off)}"
     for one in report.unloadable:
         yield f"  {one.solver}: {one.outcome} status {one.status} {one.detail}"
     yield from _fallback_lines(report)
