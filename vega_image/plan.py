@@ -119,12 +119,9 @@ def _parts(
         yield Part(name="census", kind=StepKind.CENSUS, maker=maker, options=options)
     if target.finddb:
         maker = makers[StepKind.FINDDB]
+        what = _json(target.finddb)
         yield Part(
-            name="finddb",
-            kind=StepKind.FINDDB,
-            maker=maker,
-            options=_json(target.finddb),
-            inputs=finddb,
+            name="finddb", kind=StepKind.FINDDB, maker=maker, options=what, inputs=finddb
         )
     yield Part(
         name="layers",

@@ -3,125 +3,164 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests import factory
 from tests.factory import MAKERS, RECIPES
+from tests.finddbevidence import DB, curated, evidence, passed
 from vega_image.errors import UsageError
-from vega_image.finddb.payload import FALLBACK, FOLDER, MANIFEST, payload, with_payload
+from vega_image.finddb.evidence import Terms
+from vega_image.finddb.fallback import SOLVERS
+from vega_image.finddb.manifest import MANIFEST, folder_of
+from vega_image.finddb.payload import FOLDER, Payload, payload, with_payload
+from vega_image.finddb.profile import Profile
+from vega_image.finddb.rule import shipped_rules
 from vega_image.lockfile import encode_lock
 from vega_image.plan import StepKind, make_plan
 from vega_image.rootfs.content import Contents
 from vega_image.rootfs.generated import TARGET_PATH, Provenance, generated
-from vega_image.spec import FindDb, FindDbProfile, Target
+from vega_image.spec import FindDb, FindDbProfile, FindDbSource, Target
 from vega_image.store import Store
 
-RECORDS = b"1-2-3=GemmFwdRest:1,0,miopenConvolutionFwdAlgoGEMM\n"
+NAME = "gfx906_60.HIP.fdb.txt"
+SOLVER = "ConvOclBwdWrW2<1>"
+DATABASE = FindDbSource(package="hello", path="usr/share/hello/db.txt")
+LABEL = "io.vega-image.finddb."
+NOTHING: Mapping[str, bytes] = {}
+NO_VARIABLES: Mapping[str, str] = {}
 
 
-def spec(profile: str = "safe", **env: str) -> Target:
+def spec(
+    profile: str = "safe", *, database: bool = False, env: Mapping[str, str] = NO_VARIABLES
+) -> Target:
     old = factory.target()
     image = old.image.model_copy(update={"env": {**old.image.env, **env}})
-    finddb = FindDb(profile=FindDbProfile(profile))
+    finddb = FindDb(profile=FindDbProfile(profile), database=DATABASE if database else None)
     return old.model_copy(update={"finddb": finddb, "image": image})
 
 
-def refused(target: Target, baked: dict[str, bytes]) -> str:
+def made(target: Target, baked: Mapping[str, bytes] = NOTHING) -> Payload:
+    return payload(target, factory.lock(factory.target()), baked)
+
+
+def folder(*journals: bytes, profile: str = "safe") -> dict[str, bytes]:
+    """Curate as `finddb curate` does."""
+    result = curated(*journals, profile=profile)
+    terms, found = Terms(), evidence(*journals)
+    return folder_of(result, found, rules=shipped_rules(), terms=terms, source=DB)
+
+
+def refused(target: Target, baked: Mapping[str, bytes] = NOTHING) -> str:
     with pytest.raises(UsageError) as caught:
-        payload(target, baked)
+        made(target, baked)
     return caught.value.code
 
 
 def test_a_target_without_one_gets_nothing() -> None:
     target = factory.target()
-    added = payload(target, {"x.fdb.txt": RECORDS})
-    assert (added.files, added.env, added.labels) == ({}, {}, {})
+    added = made(target, folder())
+    assert (added.env, added.labels, added.baked, added.database) == ({}, {}, {}, None)
     assert with_payload(target, added) == target
 
 
 def test_safe_leaves_the_fallback_solvers_and_an_ephemeral_user_db() -> None:
-    env = payload(spec(), {}).env
-    assert env["MIOPEN_DEBUG_FIND_ONLY_SOLVER"].split(";") == list(FALLBACK)
+    env = made(spec()).env
+    assert env["MIOPEN_DEBUG_FIND_ONLY_SOLVER"].split(";") == list(SOLVERS)
     assert env["MIOPEN_SYSTEM_DB_PATH"] == f"/{FOLDER}"
     assert env["MIOPEN_USER_DB_PATH"].startswith("/tmp/")
-    assert env["MIOPEN_DEBUG_ENABLE_AI_IMMED_MODE_FALLBACK"] == "0"
     off = {name for name, value in env.items() if value == "0"}
-    assert {"MIOPEN_DEBUG_CONV_WINOGRAD", "MIOPEN_DEBUG_CONV_DIRECT_OCL_WRW2"} <= off
-    assert "MIOPEN_DEBUG_CONV_GEMM" not in env
-    assert "MIOPEN_DEBUG_GCN_ASM_KERNELS" not in env, "it switches the naive solvers off too"
+    assert {"MIOPEN_DEBUG_CONV_DIRECT_OCL_WRW2", "MIOPEN_DEBUG_CONV_DIRECT_ASM_3X3U"} <= off
     assert not any("NAIVE" in name for name in env)
 
 
-def test_without_records_the_image_says_unproven() -> None:
-    added = payload(spec(), {})
-    manifest = json.loads(added.files[MANIFEST])
-    assert (manifest["status"], manifest["records"]) == ("unproven", 0)
+@pytest.mark.parametrize(
+    ("journals", "profile", "status"),
+    [
+        ((), "safe", "unproven"),
+        ((passed(SOLVER),), "safe", "partly-proven"),
+        ((passed(SOLVER),), "strict", "proven"),
+    ],
+)
+def test_the_label_is_the_manifests_own_status(
+    journals: tuple[bytes, ...], profile: str, status: str
+) -> None:
+    added = made(spec(profile), folder(*journals, profile=profile))
     assert added.labels == {
-        "io.vega-image.finddb.profile": "safe",
-        "io.vega-image.finddb.status": "unproven",
+        f"{LABEL}profile": profile,
+        f"{LABEL}status": status,
+        f"{LABEL}origin": "baked",
     }
+    served = "MIOPEN_DEBUG_CONV_DIRECT_OCL_WRW2" not in added.env
+    assert served == (status != "unproven")
 
 
-def test_baked_files_are_taken_as_they_are() -> None:
-    baked = {"manifest.json": b'{"status": "unproven"}', "gfx906_60.HIP.fdb.txt": RECORDS}
-    added = payload(spec(), baked)
-    assert added.files == {f"{FOLDER}/{name}": data for name, data in baked.items()}
-    assert added.labels["io.vega-image.finddb.status"] == "unproven"
+@pytest.mark.parametrize("profile", Profile)
+def test_without_records_every_profile_says_unproven(profile: Profile) -> None:
+    added = made(spec(profile.value))
+    assert added.labels[f"{LABEL}status"] == "unproven"
+    assert added.labels[f"{LABEL}origin"] == "none"
 
 
-@pytest.mark.parametrize("manifest", [b'{"status": "proven"}', b"{}", b'["unproven"]', b"{"])
-def test_a_manifest_cannot_claim_more_than_unproven(manifest: bytes) -> None:
-    assert refused(spec(), {"manifest.json": manifest}) == "FINDDB_BAKED"
+def test_the_packages_file_is_taken_unless_one_was_baked() -> None:
+    added = made(spec(database=True))
+    assert added.database is not None
+    assert added.inputs == {"hello": f"sha256:{added.database.sha256}"}
+    assert added.labels[f"{LABEL}origin"] == "package"
+    other = made(spec(database=True), folder(passed(SOLVER)))
+    assert other.database is None
+    assert set(other.inputs) == {f"baked:{n}" for n in (NAME, MANIFEST, "evidence.tsv")}
+    assert made(spec("strict", database=True)).database is None
+    assert made(spec("upstream", database=True)).database is not None
+
+
+def test_a_package_that_is_not_locked_is_named() -> None:
+    lost = FindDb(database=FindDbSource(package="hallo", path="x"))
+    assert refused(factory.target().model_copy(update={"finddb": lost})) == "FINDDB_PACKAGE"
+
+
+def test_what_is_not_whole_or_of_another_profile_is_refused() -> None:
+    good = folder(passed(SOLVER))
+    assert refused(spec("strict"), good) == "PROFILE_DIFFERS"
+    assert refused(spec(), {**good, NAME: good[NAME][:-9]}) == "CURATED_CHANGED"
+    assert refused(spec(), {**good, "../x": b""}) == "CURATED_CHANGED"
+    assert refused(spec(), {NAME: good[NAME]}) == "MANIFEST_ABSENT"
+    claimed = json.loads(good[MANIFEST]) | {"status": "certified"}
+    assert refused(spec(), {**good, MANIFEST: json.dumps(claimed).encode()}) == (
+        "MANIFEST_INVALID"
+    )
 
 
 @pytest.mark.parametrize("name", ["MIOPEN_USER_DB_PATH", "MIOPEN_FIND_MODE", "MIOPEN_X"])
 def test_a_spec_cannot_defeat_the_profile(name: str) -> None:
-    assert refused(spec(**{name: "/root"}), {}) == "FINDDB_DEFEATED"
+    target = spec(env={name: "/root"})
+    assert refused(target) == "FINDDB_DEFEATED"
+    upstream = target.model_copy(update={"finddb": FindDb(profile=FindDbProfile.UPSTREAM)})
+    assert made(upstream).env == {}
 
 
 def test_adding_it_twice_changes_nothing() -> None:
-    once = with_payload(spec(), payload(spec(), {}))
-    assert with_payload(once, payload(once, {})) == once
+    once = with_payload(spec(), made(spec()))
+    assert with_payload(once, made(once)) == once
     assert once.image.env.items() > spec().image.env.items()
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", ".hidden", "", "a b", "x\n"])
-def test_a_baked_file_has_a_plain_name(name: str) -> None:
-    assert refused(spec(), {name: b""}) == "FINDDB_BAKED"
-
-
-@pytest.mark.parametrize("profile", ["strict", "upstream"])
-def test_a_profile_that_does_not_exist_yet_is_refused(profile: str) -> None:
-    assert refused(spec(profile), {}) == "FINDDB_PROFILE"
-
-
-def test_other_records_make_other_layers_and_nothing_before() -> None:
-    target = factory.target()
+def test_other_records_make_another_find_db_and_nothing_before() -> None:
+    target = spec()
     makers = {StepKind(kind): digest for kind, digest in MAKERS.items()}
 
-    def ids(**files: str) -> dict[str, str]:
-        plan = make_plan(
-            target, factory.lock(target), makers=makers, recipes=RECIPES, files=files
-        )
+    def ids(**inputs: str) -> dict[str, str]:
+        locked = factory.lock(factory.target())
+        plan = make_plan(target, locked, makers=makers, recipes=RECIPES, finddb=inputs)
         return {step.name: step.id for step in plan}
 
     one, two, none = ids(db="sha256:1"), ids(db="sha256:2"), ids()
-    assert [name for name in one if one[name] != two[name]] == ["layers", "image"]
-    assert [name for name in one if one[name] != none[name]] == ["layers", "image"]
-
-
-def test_the_files_are_in_the_tree_byte_for_byte(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    target = spec()
-    lock = encode_lock(factory.lock(factory.target()))
-    files = payload(target, {"gfx906_60.HIP.fdb.txt": b"\xff\0" + RECORDS}).files
-    tree = generated(Provenance(target=target, lock=lock, files=files), store).by_path()
-    content = tree[f"{FOLDER}/gfx906_60.HIP.fdb.txt"].content
-    assert content is not None
-    assert bytes(Contents(store).view(content)) == b"\xff\0" + RECORDS
-    assert tree[MANIFEST].owner == "vega-image"
+    after = ["finddb", "layers", "image"]
+    assert list(one)[-3:] == after
+    assert [name for name in one if one[name] != two[name]] == after
+    assert [name for name in one if one[name] != none[name]] == after
 
 
 def test_an_image_without_one_says_nothing_about_it(tmp_path: Path) -> None:

@@ -124,12 +124,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """One journal: `id` is short for its SHA-256; `cut` is a last line a kill cut short."""
+    """One journal: `id` is short for its SHA-256; `cut` are the lines that a kill cut short."""
 
     name: str
     sha256: str
     lines: Sequence[tuple[int, Line]]
-    cut: int | None = None
+    cut: tuple[int, ...] = ()
 
     @property
     def id(self) -> str:
@@ -164,34 +164,35 @@ def library_digest(text: str) -> str | None:
 
 
 def read_journal(data: bytes, name: str) -> Journal:
-    """Read a journal; a last line cut short by a kill is tolerated and noted.
+    """Read a journal; lines that a kill cut short are left out and noted.
 
+    A run into the same journal afterwards ends such a line and goes on below it, so it may
+    stand anywhere; it is the beginning of a line of JSON, and nothing else is let pass.
     Raises UsageError EVIDENCE_EMPTY, EVIDENCE_SCHEMA, EVIDENCE_LINE.
     """
     lines: list[tuple[int, Line]] = []
-    cut = None
-    rows = data.split(b"\n")
-    ended = rows[-1] == b""
-    last = len(rows) - 1
-    for number, row in enumerate(rows, 1):
+    cut: list[int] = []
+    for number, row in enumerate(data.split(b"\n"), 1):
         if not row.strip():
             continue
         try:
             lines.append((number, _LINE.validate_json(row)))
         except ValidationError as error:
-            if number - 1 == last and not ended and _is_cut(error):
-                cut = number
-                continue
-            raise _refused(row, error, f"{name}:{number}") from None
+            if not _is_cut(row, error):
+                raise _refused(row, error, f"{name}:{number}") from None
+            cut.append(number)
     if not lines:
         msg = f"{name}: no line of evidence"
         raise UsageError("EVIDENCE_EMPTY", msg, at=name)
     sha256 = hashlib.sha256(data).hexdigest()
-    return Journal(name=name, sha256=sha256, lines=lines, cut=cut)
+    return Journal(name=name, sha256=sha256, lines=lines, cut=tuple(cut))
 
 
-def _is_cut(error: ValidationError) -> bool:
-    return error.errors(include_url=False)[0]["type"] == "json_invalid"
+def _is_cut(row: bytes, error: ValidationError) -> bool:
+    """Whether a row is a line of JSON as far as it goes."""
+    first = error.errors(include_url=False)[0]
+    reason = str(first.get("ctx", {}).get("error", ""))
+    return first["type"] == "json_invalid" and row[:1] == b"{" and reason.startswith("EOF")
 
 
 def _refused(row: bytes, error: ValidationError, at: str) -> UsageError:
@@ -199,7 +200,7 @@ def _refused(row: bytes, error: ValidationError, at: str) -> UsageError:
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
         msg = f"{at}: the line is no JSON ({first['ctx']['error'] if 'ctx' in first else ''})"
-        hint = "a killed run cuts only its last line: run the trial again or remove the line"
+        hint = "a kill only cuts a line short, this one was damaged: remove it and sweep again"
         return UsageError("EVIDENCE_LINE", msg, at=at, hint=hint)
     value = json.loads(row)
     schema = value.get("schema") if isinstance(value, dict) else None

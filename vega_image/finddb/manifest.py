@@ -58,12 +58,12 @@ class Counts(Model):
 
 
 class JournalFile(Model):
-    """A journal that was read; `cut_line` is a last line that a kill cut short."""
+    """A journal that was read; `cut_lines` are those that a kill cut short."""
 
     id: str
     sha256: str = Field(pattern=Hex)
     lines: int
-    cut_line: int | None = None
+    cut_lines: list[int]
 
 
 class Binding(Model):
@@ -221,7 +221,10 @@ def _counts(curated: Curated) -> Counts:
 def _journals(evidence: Evidence) -> list[JournalFile]:
     return [
         JournalFile(
-            id=journal.id, sha256=journal.sha256, lines=len(journal.lines), cut_line=journal.cut
+            id=journal.id,
+            sha256=journal.sha256,
+            lines=len(journal.lines),
+            cut_lines=list(journal.cut),
         )
         for journal in evidence.journals
     ]

@@ -1,7 +1,9 @@
 """What the evidence says of a solver on a problem: proven, refuted, or not enough.
 
 Proven is a solver of which, in one binding (library, perf-config, device, driver), all three
-oracles say MATCH, and against which nothing speaks in any binding: the stricter wins.
+oracles say MATCH, and against which nothing speaks in any binding: the stricter wins. A
+journal's last word on a trial replaces what it said before, but a wrong result is never taken
+back. That a solver does not apply (UNSUPPORTED) speaks neither way.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from vega_image.finddb.evidence import Evidence, Trial
+from vega_image.finddb.evidence import WRONG, Evidence, Trial
 
 ORACLES = ("integer", "real", "hygiene")
 # The worst first; what is not listed proves nothing and speaks against nothing.
 AGAINST = (
     "MISMATCH", "NOT_FINITE", "CRASHED", "TIMED_OUT", "DEGRADED", "INVALID", "UPSTREAM_OK",
-    "UNSUPPORTED", "SUBSTITUTED",
+    "SUBSTITUTED",
 )  # fmt: skip
+STANDS = WRONG | {"DEGRADED"}
 
 # How the detail of a line begins that a later run of the sweep asks again.
 UNASKED = "not asked: "
@@ -112,7 +115,7 @@ def _says(trial: Trial, solver: str) -> str:
 
 
 def _judge(solver: str, trials: Sequence[Trial]) -> Proof:
-    says = [(_says(trial, solver), trial) for trial in trials]
+    says = _standing([(_says(trial, solver), trial) for trial in trials])
     matches = [trial for verdict, trial in says if verdict == "MATCH"]
     for against in AGAINST:
         bad = [trial for verdict, trial in says if verdict == against]
@@ -120,7 +123,21 @@ def _judge(solver: str, trials: Sequence[Trial]) -> Proof:
             return Proof(
                 ids=tuple(trial.id for trial in bad), against=against, matched=bool(matches)
             )
-    return _proof(matches, trials)
+    return _proof(matches, [trial for _, trial in says])
+
+
+def _standing(says: Sequence[tuple[str, Trial]]) -> list[tuple[str, Trial]]:
+    """Leave out what a later line of the same journal replaces: same trial, same binding."""
+    last = {_question(trial): trial for _, trial in says}
+    return [
+        (verdict, trial)
+        for verdict, trial in says
+        if verdict in STANDS or last[_question(trial)] is trial
+    ]
+
+
+def _question(trial: Trial) -> tuple[str, ...]:
+    return (trial.id.partition(":")[0], trial.line.trial, trial.line.oracle, *trial.binding)
 
 
 def _proof(matches: Sequence[Trial], trials: Sequence[Trial]) -> Proof:

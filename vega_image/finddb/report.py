@@ -48,7 +48,8 @@ def _evidence(evidence: Evidence) -> Iterator[str]:
     for journal in evidence.journals:
         yield f"journal {journal.id}: {journal.name}, {len(journal.lines)} lines"
         if journal.cut:
-            yield f"journal {journal.id}: line {journal.cut} was cut short by a kill: left out"
+            where = ", ".join(map(str, journal.cut))
+            yield f"journal {journal.id}: cut short by a kill and left out: lines {where}"
     yield from aside_lines(evidence.aside)
     for trial in evidence.unnamed_wrong[:SHOWN]:
         text = f"{trial.line.verdict} on {trial.line.key}, by a solver nobody named"

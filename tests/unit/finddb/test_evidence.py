@@ -64,10 +64,12 @@ def test_oracles_of_two_bindings_do_not_add_up(other: dict[str, Any]) -> None:
     assert proof.missing == ("hygiene",)
 
 
-@pytest.mark.parametrize("verdict", [v.value for v in Verdict if v.value != "MATCH"])
+@pytest.mark.parametrize(
+    "verdict", [v.value for v in Verdict if v.value not in {"MATCH", "UNSUPPORTED"}]
+)
 def test_whatever_speaks_against_a_solver_wins(verdict: str) -> None:
     for data in (
-        [passed(GOOD) + line(GOOD, verdict=verdict)],
+        [passed(GOOD) + line(GOOD, verdict=verdict, trial="u")],
         [line(GOOD, verdict=verdict), passed(GOOD)],
         [passed(GOOD), line(GOOD, verdict=verdict, card={"unique_id": "0x2"}, driver="x")],
     ):
@@ -76,7 +78,7 @@ def test_whatever_speaks_against_a_solver_wins(verdict: str) -> None:
         assert proof.conflict == (verdict != "UNPROVEN")
 
 
-@pytest.mark.parametrize("verdict", ["MISMATCH", "CRASHED", "UNSUPPORTED"])
+@pytest.mark.parametrize("verdict", ["MISMATCH", "CRASHED", "SUBSTITUTED"])
 def test_what_went_wrong_counts_even_where_the_line_does_not_say_all(verdict: str) -> None:
     vague = line(GOOD, verdict=verdict, perf_config="", driver="", lib_sha256="")
     assert proofs(evidence(passed(GOOD) + vague))[C3W][GOOD].against == verdict
@@ -144,14 +146,31 @@ def test_two_libraries_need_a_word() -> None:
 def test_a_last_line_cut_short_is_left_out_and_said() -> None:
     whole = passed(GOOD)
     journal = read_journal(whole + line(GOOD)[:50], "j")
-    assert (len(journal.lines), journal.cut) == (3, 4)
-    assert read_journal(whole[:-1], "j").cut is None
+    assert (len(journal.lines), journal.cut) == (3, (4,))
+    assert read_journal(whole[:-1], "j").cut == ()
+
+
+@pytest.mark.parametrize("left", [1, 7, 100, 300, len(line(GOOD)) - 2])
+def test_a_line_cut_short_before_a_resumed_run_is_left_out_and_said(left: int) -> None:
+    """The next run ends it with a newline and goes on below."""
+    journal = read_journal(line(GOOD)[:left] + b"\n" + passed(GOOD), "j")
+    assert ([number for number, _ in journal.lines], journal.cut) == ([2, 3, 4], (1,))
+    again = read_journal(line(GOOD)[:left] + b"\n" + passed(GOOD) + line(GOOD)[:left], "j")
+    assert again.cut == (1, 5)
+
+
+def test_every_cut_of_a_line_is_known_as_one() -> None:
+    whole = line(GOOD, detail='a "quoted" \u00e9 \n word').rstrip()
+    for left in range(1, len(whole)):
+        assert read_journal(whole[:left] + b"\n" + line(GOOD), "j").cut == (1,)
 
 
 @pytest.mark.parametrize(
     ("damage", "code"),
     [
-        (b'{"schema": "vega-selftest-jour\n', "EVIDENCE_LINE"),
+        (line(GOOD)[40:], "EVIDENCE_LINE"),
+        (line(GOOD)[:99] + line(GOOD), "EVIDENCE_LINE"),
+        (b"[1, 2\n", "EVIDENCE_LINE"),
         (b"\xff\xfe\n", "EVIDENCE_LINE"),
         (b"[]\n", "EVIDENCE_SCHEMA"),
         (line(GOOD, schema="vega-selftest-journal/2"), "EVIDENCE_SCHEMA"),
@@ -197,6 +216,33 @@ def test_garbage_is_refused_and_never_a_traceback(noise: bytes, at: int) -> None
     data = whole[: at % len(whole)] + noise + whole[at % len(whole) :]
     with suppress(UsageError):
         assert read_journal(data, "j").lines
+
+
+@pytest.mark.parametrize("verdict", ["INVALID", "SUBSTITUTED", "UPSTREAM_OK"])
+def test_the_last_line_on_a_trial_counts(verdict: str) -> None:
+    bad = line(GOOD, "real", verdict=verdict)
+    assert proofs(evidence(bad + passed(GOOD)))[C3W][GOOD].proven
+    assert not proofs(evidence(passed(GOOD) + bad))[C3W][GOOD].proven
+    assert not proofs(evidence(bad, passed(GOOD)))[C3W][GOOD].proven
+    other = line(GOOD, "real", verdict=verdict, driver="another")
+    assert not proofs(evidence(other + passed(GOOD)))[C3W][GOOD].proven
+
+
+@pytest.mark.parametrize(
+    "verdict", ["MISMATCH", "NOT_FINITE", "CRASHED", "TIMED_OUT", "DEGRADED"]
+)
+def test_a_wrong_result_is_never_taken_back(verdict: str) -> None:
+    data = line(GOOD, verdict=verdict) + passed(GOOD)
+    assert proofs(evidence(data))[C3W][GOOD].against == verdict
+
+
+def test_that_a_solver_does_not_apply_says_nothing() -> None:
+    no = line(GOOD, verdict="UNSUPPORTED", trial="u")
+    assert proofs(evidence(no + passed(GOOD)))[C3W][GOOD].proven
+    assert not proofs(evidence(no))[C3W][GOOD].proven
+    assert not proofs(evidence(no))[C3W][GOOD].against
+    found = proofs(evidence(passed(GOOD) + line(GOOD, "real", verdict="UNSUPPORTED")))
+    assert found[C3W][GOOD].missing == ("real",)
 
 
 def test_a_question_that_was_not_asked_to_the_end_says_nothing() -> None:

@@ -113,7 +113,7 @@ def test_another_library_voids_evidence(
         (b"", (2, "EVIDENCE_EMPTY")),
         (b"{}\n", (2, "EVIDENCE_SCHEMA")),
         (passed(SUSPECT, card={"arch": "gfx90a"}), (2, "EVIDENCE_DEVICE")),
-        (line(SUSPECT)[:90] + b"\n" + passed(SUSPECT), (2, "EVIDENCE_LINE")),
+        (line(SUSPECT)[90:] + passed(SUSPECT), (2, "EVIDENCE_LINE")),
     ],
 )
 def test_bad_evidence_stops_everything(

@@ -105,7 +105,11 @@ def _warn(call: Call, curated: Curated, evidence: Evidence) -> None:
         call.console.warn("recordings count as evidence here (--test-evidence): unproven")
     for journal in evidence.journals:
         if journal.cut:
-            call.console.warn(f"{journal.name}: line {journal.cut} was cut short; left out")
+            where = ", ".join(map(str, journal.cut))
+            text = (
+                f"{journal.name}: {len(journal.cut)} lines were cut short by a kill, left out"
+            )
+            call.console.warn(f"{text}: {where}")
     if curated.flawed:
         call.console.warn(f"{len(curated.flawed)} lines of the find-db are no records")
     for trial in evidence.unnamed_wrong[:1]:
@@ -136,7 +140,12 @@ def _value(curated: Curated, evidence: Evidence) -> dict[str, Json]:
         "aside": dict(sorted(evidence.aside.items())),
         "flawed_lines": [one.line for one in curated.flawed[:SHOWN_JSON]],
         "journals": [
-            {"id": one.id, "file": one.name, "lines": len(one.lines), "cut_line": one.cut}
+            {
+                "id": one.id,
+                "file": one.name,
+                "lines": len(one.lines),
+                "cut_lines": list(one.cut),
+            }
             for one in evidence.journals
         ],
         "removed_by": [
