@@ -101,6 +101,7 @@ def judge(seen: Seen, system: System) -> list[Finding]:
         *_library(seen, manifest),
         *_perf_dbs(seen, manifest),
         *_user_dbs(seen, manifest),
+        *_open_solvers(manifest, system),
     ]
 
 
@@ -125,6 +126,16 @@ def _variables(seen: Seen, manifest: Manifest, system: System) -> Iterator[Findi
     for name in wanted:
         if name not in have:
             yield Finding("VARIABLE_MISSING", f"{name} is not set anywhere; {wanted[name]!r}")
+
+
+def _open_solvers(manifest: Manifest, system: System) -> Iterator[Finding]:
+    names = apply(manifest.profile, registry(), system, serves=manifest.serves).open
+    if names:
+        text = (
+            "stay choosable beside the proven solvers whose switch they share, where a caller"
+        )
+        rest = "asks for solutions outside the db"
+        yield Finding("OPEN_SOLVERS", f"{', '.join(names)} {text} {rest}", defeats=False)
 
 
 def _system_db(seen: Seen, manifest: Manifest) -> Iterator[Finding]:
