@@ -1,4 +1,4 @@
-"""linux-miopen's own find-db for real: what is in it, what MIOpen makes of it, what defeats it."""
+"""The find-db of linux-miopen for real: what it holds, what MIOpen offers, what defeats it."""
 
 from __future__ import annotations
 

@@ -131,11 +131,8 @@ def _variables(seen: Seen, manifest: Manifest, system: System) -> Iterator[Findi
 def _open_solvers(manifest: Manifest, system: System) -> Iterator[Finding]:
     names = apply(manifest.profile, registry(), system, serves=manifest.serves).open
     if names:
-        text = (
-            "stay choosable beside the proven solvers whose switch they share, where a caller"
-        )
-        rest = "asks for solutions outside the db"
-        yield Finding("OPEN_SOLVERS", f"{', '.join(names)} {text} {rest}", defeats=False)
+        text = "share the switch of a proven solver: only db and FIND_ONLY keep them out"
+        yield Finding("OPEN_SOLVERS", f"{', '.join(names)} {text}", defeats=False)
 
 
 def _system_db(seen: Seen, manifest: Manifest) -> Iterator[Finding]:
