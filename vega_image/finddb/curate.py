@@ -6,10 +6,8 @@ where there is none, the fallback under profile safe and no record under profile
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -20,6 +18,7 @@ from vega_image.finddb.record import CURRENT, Item, parse_item
 from vega_image.finddb.registry import registry
 from vega_image.finddb.rule import Rules
 from vega_image.finddb.text import FindDb
+from vega_image.finddb.uncollected import uncollected
 from vega_image.finddb.usual import usual
 from vega_image.finddb.workspace import least
 
@@ -103,7 +102,7 @@ def curate(
 ) -> Curated:
     """Make the new db; `profile` is safe or strict. The same input gives the same output."""
     result = Curated(profile=profile)
-    with _no_collection():
+    with uncollected():
         for number in db.index.values():
             _recorded(result, db, number, found=found, rules=rules)
     for key in found:
@@ -116,18 +115,6 @@ def curate(
     result.changes.sort()
     result.flawed += _duplicates(db)
     return result
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Spare the collector a million values without cycles, a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _recorded(

@@ -43,7 +43,8 @@ class Stats:
         self.grouped += problem.groups != 1
         self.volumes += problem.dims != 2  # noqa: PLR2004 - neither is a plane
         self.solvers.update(names)
-        known = [registry().get(name) for name in names]
+        solvers = registry()
+        known = [solvers.get(name) for name in names]
         self.unknown_solvers += known.count(None)
         self.kernels.update(solver.kernels for solver in known if solver)
         self.winners[direction, record.fastest.solver] += 1

@@ -13,6 +13,7 @@ from vega_image.digest import Json
 from vega_image.finddb.opening import open_db
 from vega_image.finddb.problem import DIRECTIONS
 from vega_image.finddb.stats import Stats, count
+from vega_image.finddb.uncollected import uncollected
 
 SHOWN = 8
 
@@ -20,8 +21,9 @@ SHOWN = 8
 def show_stats(call: Call, path: Path) -> int:
     """Print the counts of a find-db."""
     db = open_db(path)
-    records = records_of(call, db)
-    stats = count(records)
+    with uncollected():
+        records = records_of(call, db)
+        stats = count(records)
     value = {"file": db.name, "left_out": left_out(db, records), **stats_value(stats)}
     call.console.result(list(_lines(stats)), value)
     return 0
