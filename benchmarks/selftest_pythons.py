@@ -44,7 +44,7 @@ NEVER = ("Windows", "macOS", "Python 3.14 and later", "any Python with a HIP bui
 
 @dataclass
 class Record:
-    """What one Python did; `runs`: exit code, counts of verdicts, digest of integers."""
+    """What one Python did; `runs` by name: exit code, counts of verdicts, hash of integers."""
 
     python: str
     numpy: str | None
@@ -71,6 +71,8 @@ def record_of(python: str, pyz: Path, folder: Path) -> Record:
         report = folder / name.replace(":", "-")
         argv = [python, "-I", str(pyz), "run", *options, "--report", str(report)]
         done = called(argv, folder)
+        if not (report / "report.json").is_file():
+            sys.exit(f"{record.python}: {name}: exit {done.returncode}: {done.stderr}")
         record.runs[name] = judged(report, done.returncode)
         print(f"{record.python}: {name}: {record.runs[name]}", flush=True)
     return record

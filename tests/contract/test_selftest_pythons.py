@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.selftest_pythons import Record, page
 from vega_image.selftest.pack import pack
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
@@ -161,3 +162,14 @@ def test_another_place_time_and_umask_make_the_same_bytes(pyz: Path, tmp_path: P
     )
     assert done.returncode == 0, done.stderr
     assert (other.parent / "p.pyz").read_bytes() == pyz.read_bytes()
+
+
+def test_the_page_is_made_from_the_record_and_all_pythons_agree() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    document = json.loads((docs / "selftest-pythons.json").read_text())
+    records = [Record(**one) for one in document["records"]]
+    assert (docs / "selftest-pythons.md").read_text() == page(document, records)
+    assert {".".join(one.python.split(".")[:2]) for one in records} == set(VERSIONS)
+    assert all(one.core and one.pack and one.runs for one in records)
+    for name in records[0].runs:
+        assert len({json.dumps(one.runs[name]) for one in records}) == 1, name

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import asdict
 from types import FrameType
 from typing import NoReturn
@@ -116,10 +117,22 @@ def _program(*, write: bool, as_json: bool) -> int:
 
 
 def _run(options: Namespace, open_place: OpenPlace) -> int:
+    share_processors(os.environ)
     from vega_image.selftest.session import run_selftest  # noqa: PLC0415 - not for list
 
     wish = parse_run(options)
     return run_selftest(wish, _progress, open_place=open_place)
+
+
+def share_processors(environ: MutableMapping[str, str]) -> None:
+    """Let matrix libraries use half of the processors, unless somebody has said how many.
+
+    Their threads wait for each other by spinning: beside any other work a run on all
+    processors takes three times as long as on half of them.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    environ.setdefault("OMP_NUM_THREADS", str(max(1, count // 2)))
 
 
 def _progress(texts: Texts, total: int) -> Progress:
