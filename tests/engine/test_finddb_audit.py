@@ -17,12 +17,15 @@ import jsonschema
 import pytest
 
 from tests.miopenroot import RECORDS, TESTS_DATA, fetched, locked, miopen_root, unpack
+from vega_image.finddb.fallback import SOLVERS as SOLVERS_OF_FALLBACK
 from vega_image.finddb.opening import open_db
 from vega_image.finddb.probe.build import tools
 from vega_image.finddb.probe.card import Card
 from vega_image.finddb.probe.cell import Cell, Limits
 from vega_image.finddb.probe.library import find_library
 from vega_image.finddb.probe.session import Session
+from vega_image.finddb.profile import Profile, System, apply
+from vega_image.finddb.registry import registry
 from vega_image.finddb.sample import sample
 from vega_image.finddb.survey import MODELS, Survey
 from vega_image.finddb.text import parse_line
@@ -149,6 +152,22 @@ def test_a_solver_switched_off_is_no_longer_offered(
     assert not [name for name in off["applicable_solvers"] if name.startswith("Gemm")]
     assert off["usable"] < whole["usable"]
     assert off["environment"] == {"MIOPEN_DEBUG_CONV_GEMM": "0"}
+
+
+def test_the_profile_switches_off_every_solver_without_kernels(
+    miopen_root: Path, store: Path, whole: Any
+) -> None:
+    assert not any(row["off"] for row in whole["missing_kernels"])
+    environ = apply(Profile.SAFE, registry(), System.IMAGE).environ
+    words = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
+    safe = audited(miopen_root, store, *words)
+    assert set(safe["applicable_solvers"]) == set(SOLVERS_OF_FALLBACK)
+    lacking = [row["solver"] for row in whole["missing_kernels"]]
+    assert [row["solver"] for row in safe["missing_kernels"]] == lacking
+    assert all(row["off"] for row in safe["missing_kernels"])
+    assert safe["broken_picks"] == {}
+    some = audited(miopen_root, store, "--env", "MIOPEN_DEBUG_CONV_DIRECT_ASM_3X3U=0")
+    assert [r["solver"] for r in some["missing_kernels"] if r["off"]] == ["ConvAsm3x3U"]
 
 
 def test_a_sample_is_quick_and_still_shows_every_solver(miopen_root: Path, store: Path) -> None:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.finddbfiles import SLICE
 from vega_image.errors import UsageError
 from vega_image.finddb.audit import applicable, judge, kernel_cases, missing_kernels
+from vega_image.finddb.opening import open_db
 from vega_image.finddb.probe.card import Card, card_of
 from vega_image.finddb.probe.question import (
     AnswerError,
@@ -18,9 +20,9 @@ from vega_image.finddb.probe.question import (
     read_status,
 )
 from vega_image.finddb.probe.session import Outcome
-from vega_image.finddb.problem import parse_key
+from vega_image.finddb.problem import Problem, parse_key
 from vega_image.finddb.record import Record
-from vega_image.finddb.sample import sample
+from vega_image.finddb.sample import kinds, sample
 from vega_image.finddb.survey import Answer, Compiled
 from vega_image.finddb.text import FindDb, parse_line
 
@@ -99,6 +101,18 @@ def test_a_sample_does_not_depend_on_the_order_of_lines(size: int, turn: int) ->
         r.key for r in sample(db(*["A"] * 30), size).counted
     }
     assert len(chosen.counted) == min(size, 30)
+
+
+def test_every_kind_of_problem_is_among_the_kinds() -> None:
+    whole = open_db(SLICE)
+    few = {kind(record.problem) for record in kinds(whole)}
+    assert few == {kind(record.problem) for record in whole.records()}
+    assert len(kinds(whole)) < len(whole)
+    assert kinds(FindDb(b"no record\nx=y\n", "x")) == ()
+
+
+def kind(problem: Problem) -> tuple[object, ...]:
+    return (problem.direction, problem.x_dtype, problem.filter, problem.pads, problem.strides)
 
 
 def test_a_sample_covers_every_solver_apart() -> None:
