@@ -178,6 +178,32 @@ def parse_key(text: str) -> Problem:
     return _problem(_matched(text))
 
 
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What is counted of a problem; each field is the `Problem`'s of that name."""
+
+    direction: str
+    dtype: str
+    layout: str
+    dims: int
+    groups: int
+    first_layer_rgb: bool
+
+
+def parse_sort(text: str) -> Sort:
+    """Read of a key what is counted, in a third of `parse_key`'s time; raises FormError."""
+    match = _matched(text)
+    x = "first" if match["direction"] == "F" else "last"
+    return Sort(
+        direction=match["direction"],
+        dtype=match["dtype"],
+        layout=match["layout"],
+        dims=match["filter"].count("x") + 1,
+        groups=int(match["groups"] or 1),
+        first_layer_rgb=match[x].startswith("3-"),
+    )
+
+
 def check_key(text: str) -> None:
     """Raise FormError for what `parse_key` would not read."""
     _matched(text)

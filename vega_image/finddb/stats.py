@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from vega_image.finddb.problem import parse_sort
 from vega_image.finddb.record import Record
 from vega_image.finddb.registry import registry
 
@@ -32,7 +33,7 @@ class Stats:
 
     def take(self, record: Record) -> None:
         """Count one record."""
-        problem = record.problem
+        problem = parse_sort(record.key)
         direction = problem.direction
         names = [item.solver for item in record.items]
         self.records += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.finddbfiles import CONV1_W, CURRENT, SLICE, problems
-from vega_image.finddb.problem import FormError, Problem, check_key, parse_key
+from vega_image.finddb.problem import FormError, Problem, Sort, check_key, parse_key, parse_sort
 
 
 def test_in_backward_keys_the_output_side_is_written_first() -> None:
@@ -20,6 +22,14 @@ def test_in_backward_keys_the_output_side_is_written_first() -> None:
     assert forward.x_size == problem.x_size
     assert forward.y_channels == problem.y_channels
     assert forward.macs == problem.macs == 32 * 64 * 112 * 112 * 3 * 49
+
+
+@given(problems(), st.sampled_from([None, 3]))
+def test_what_is_counted_is_the_problems_own(problem: Problem, channels: int | None) -> None:
+    if channels:
+        problem = replace(problem, x_channels=channels, y_channels=channels + 1)
+    sort = parse_sort(problem.key)
+    assert sort == Sort(**{f.name: getattr(problem, f.name) for f in fields(Sort)})
 
 
 def test_a_backward_key_with_64_channels_of_dy_is_no_first_layer() -> None:
