@@ -13,6 +13,10 @@ import pytest
 
 from vega_image.process import run
 
+# Tests compute with torch here and fork afterwards: a child of a process that had OpenMP
+# threads waits for them for ever. The suite itself forks before anything was computed.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 TOOLS = {
     "docker": ("docker", "version"),
     "podman": ("podman", "version"),
