@@ -119,7 +119,7 @@ def test_a_recording_replays_where_numpy_and_torch_are(
                for name in "ab"]  # fmt: skip
     digests = [[item["digest"] for item in result] for result in results]
     assert digests[0] == digests[1]
-    assert all(digests[0])
+    assert all(item["digest"] for item in results[0] if item["group"] != "fact/machine")
 
 
 def test_an_older_python_is_told_so(pyz: Path) -> None:
