@@ -28,11 +28,11 @@ def diff(call: Call, *, a: Path, b: Path, limit: int) -> int:
 @click.option(
     "--stricter-wins",
     is_flag=True,
-    help="Where they differ, keep only solvers that every one of them names.",
+    help="Where they differ, keep only solvers that every one names; of journals, both lines.",
 )
 @word
 def merge(call: Call, *, dbs: tuple[Path, ...], output: Path, stricter_wins: bool) -> int:
-    """Make one find-db of several machines'; where they differ is an error."""
+    """Make one of several machines' find-dbs or journals; where they differ is an error."""
     from vega_image.commands.finddb.merge import merge as run  # noqa: PLC0415
 
     return run(call, dbs, output=output, stricter_wins=stricter_wins)

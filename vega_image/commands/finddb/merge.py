@@ -1,4 +1,4 @@
-"""vega-image finddb merge: one find-db of several machines'."""
+"""vega-image finddb merge: one find-db, or one journal of evidence, of several machines'."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from vega_image.commands.finddb.writing import write_file
 from vega_image.digest import Json
 from vega_image.errors import UsageError
 from vega_image.finddb.compare import Conflict, merged
-from vega_image.finddb.opening import open_db
+from vega_image.finddb.evidence import read_journal
+from vega_image.finddb.joined import contradictions, joined
+from vega_image.finddb.opening import open_db, read_bytes
 from vega_image.finddb.record import Record
 from vega_image.finddb.text import write
 
@@ -18,7 +20,13 @@ SHOWN = 10
 
 
 def merge(call: Call, paths: tuple[Path, ...], *, output: Path, stricter_wins: bool) -> int:
-    """Write one db; raises UsageError MERGE_FLAWED, MERGE_CONFLICT."""
+    """Write one db or journal; raises UsageError MERGE_FLAWED, MERGE_MIXED, MERGE_CONFLICT."""
+    kinds = {_is_journal(path) for path in paths}
+    if len(kinds) > 1:
+        msg = "find-dbs and journals of evidence cannot be merged with each other"
+        raise UsageError("MERGE_MIXED", msg, hint="vega-image finddb curate DB JOURNAL...")
+    if kinds == {True}:
+        return _merge_journals(call, paths, output=output, stricter_wins=stricter_wins)
     dbs = [(str(path), _records(path)) for path in paths]
     records, conflicts = merged(dbs, stricter_wins=stricter_wins)
     if conflicts and not stricter_wins:
@@ -35,6 +43,34 @@ def merge(call: Call, paths: tuple[Path, ...], *, output: Path, stricter_wins: b
     return 0
 
 
+def _is_journal(path: Path) -> bool:
+    return read_bytes(path).lstrip()[:1] == b"{"
+
+
+def _merge_journals(
+    call: Call, paths: tuple[Path, ...], *, output: Path, stricter_wins: bool
+) -> int:
+    texts = [read_bytes(path) for path in paths]
+    pairs = zip(texts, paths, strict=True)
+    journals = [read_journal(text, str(path)) for text, path in pairs]
+    found = contradictions(journals)
+    if found and not stricter_wins:
+        what, words = "contradictions", [f"{one.key}: {one.why}" for one in found]
+        raise _refused(what, words)
+    data = joined(journals, texts)
+    write_file(output, data)
+    count = data.count(b"\n")
+    value: Json = {
+        "records": count,
+        "items": count,
+        "conflicts": len(found),
+        "output": str(output),
+    }
+    said = f"; {len(found)} contradictions, curate counts the stricter" if found else ""
+    call.console.result([f"{output}: {count} lines of evidence{said}"], value)
+    return 0
+
+
 def _records(path: Path) -> list[Record]:
     """Return all records of a db that has nothing else."""
     db = open_db(path)
@@ -46,10 +82,13 @@ def _records(path: Path) -> list[Record]:
 
 
 def _refusal(conflicts: list[Conflict]) -> UsageError:
-    lines = [_words(one) for one in conflicts[:SHOWN]]
-    more = len(conflicts) - len(lines)
-    text = "\n  ".join([f"{len(conflicts)} records differ:", *lines])
-    text += f"\n  and {more} more" if more else ""
+    return _refused("records differ", [_words(one) for one in conflicts])
+
+
+def _refused(what: str, words: list[str]) -> UsageError:
+    more = len(words) - SHOWN
+    text = "\n  ".join([f"{len(words)} {what}:", *words[:SHOWN]])
+    text += f"\n  and {more} more" if more > 0 else ""
     return UsageError("MERGE_CONFLICT", text, hint="--stricter-wins, or vega-image finddb diff")
 
 
