@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ from vega_image.process import run
 # Tests compute with torch here and fork afterwards: a child of a process that had OpenMP
 # threads waits for them for ever. The suite itself forks before anything was computed.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# A shell's background job ignores Ctrl-C, and so would every program that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOOLS = {
     "docker": ("docker", "version"),
