@@ -215,6 +215,26 @@ def make_dying() -> Device:
     return Dying()
 
 
+def make_odd() -> object:
+    """The processor, which says of itself what no journal can hold."""
+    from dataclasses import replace
+
+    from vega_image.selftest.devices.cpu import open_cpu
+
+    return replace(open_cpu(), facts={"pci": object(), "cu": "sixty", "arch": None})
+
+
+def make_nameless() -> object:
+    """A device that fails to say what it is."""
+
+    class Nameless(Device):
+        def identity(self) -> Mapping[str, object]:
+            msg = "no such register"
+            raise OSError(msg)
+
+    return Nameless()
+
+
 def make_boastful() -> object:
     """The processor, saying that it is a card of a fitting kind."""
     from dataclasses import replace

@@ -162,7 +162,7 @@ def test_a_dead_device_is_given_up_and_the_rest_is_unproven() -> None:
     runner_results = run_many(items)
     verdicts = [item.verdict for item in runner_results]
     assert verdicts == [CRASHED] * 5 + [Verdict.UNPROVEN] * 4
-    assert "needs a reset" in runner_results[-1].record.detail
+    assert "given up" in runner_results[-1].record.detail
 
 
 def run_many(items: tuple[tuple[Case, Trial], ...]) -> list[Result]:

@@ -15,14 +15,17 @@ import pytest
 from tests import selftestfakes as fakes
 from tests.workstation import assemble, facts_of
 from vega_image.selftest import gate, reset
+from vega_image.selftest.delivery import complain_of
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.identity import Known, card_of, know
 from vega_image.selftest.isolate import Isolation, Limits
 from vega_image.selftest.machine import machine_results
 from vega_image.selftest.main import main
 from vega_image.selftest.reading import Sysroot
+from vega_image.selftest.report import Report, Run
 from vega_image.selftest.result import exit_code
 from vega_image.selftest.runner import Part, Runner, Settings
+from vega_image.selftest.running import lost_card
 from vega_image.selftest.spawn import Child, fork
 from vega_image.selftest.suite import Work
 from vega_image.selftest.verdict import Verdict
@@ -126,21 +129,45 @@ def test_code_from_outside_is_never_a_cards_proof(
     assert (stands.state, stands.reason) == (gate.State.PENDING, gate.Reason.SOURCE)
 
 
-def test_a_lost_card_is_exit_7_with_the_ladder(
+def test_code_from_outside_that_dies_is_wrong_and_needs_no_reset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "verdict"
     device = ("--device", f"{PYTHON}:make_dying")
-    assert run(tmp_path / "r", *device, "--verdict-file", str(file), *KEYED) == 7
+    assert run(tmp_path / "r", *device, "--verdict-file", str(file), *KEYED) == 8
+    assert "reset" not in capsys.readouterr().err
+    made = report(tmp_path / "r")
+    assert (made["exit_code"], made["verdict"]) == (8, "fail")
+    assert made["counts"] == {"CRASHED": 5, "UNPROVEN": 3}
+    assert gate.decode(file.read_text()).state == gate.State.FAIL
+
+
+def test_an_odd_name_is_written_as_it_is_and_no_name_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "odd", "--device", f"{PYTHON}:make_odd") == 0
+    assert all("device" in line for line in lines(tmp_path / "odd"))
+    assert run(tmp_path / "none", "--device", f"{PYTHON}:make_nameless") == 7
+    assert "DEVICE_IDENTITY" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_lost_card_is_exit_7_with_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
+    known = Known("device", {"slot": "0000:03:00.0"}, fakes.make_dying)
+    (finding,) = lost_card(known, "hip", "5 trials in a row got no answer")
+    made = Run(
+        level="r1", device="hip", source="device", identity={}, suite="1", started="now",
+        seconds=1.0, flags={"reset": finding.action}, findings=(finding,),
+    )  # fmt: skip
+    lost = Report(made, ())
+    complain_of(lost)
     said = capsys.readouterr().err
     assert "NEEDS_HOST_RESET" in said
     assert "hint: " in said
     for rung in ("gpureset", "amdgpu_gpu_recover", "rescan", "reboot"):
         assert rung in said
-    made = report(tmp_path / "r")
-    assert (made["exit_code"], made["verdict"]) == (7, "fail")
-    assert made["counts"] == {"CRASHED": 5, "UNPROVEN": 3}
-    assert gate.decode(file.read_text()).state == gate.State.FAIL
+    assert (lost.exit_code, lost.verdict) == (7, "fail")
+    assert lost_card(Known("cpu", {}, fakes.make_dying, claims="device"), "x", "why") == ()
 
 
 def test_the_ladder_is_only_said_and_inside_a_container_points_outside() -> None:

@@ -64,8 +64,24 @@ def know(spec: str) -> Known:
     if not spec.startswith(FOREIGN):
         return Known(device.source, device.identity(), lambda: device)
     source = "replay" if device.source == "replay" else "cpu"
-    identity = dict(device.identity())
+    identity = _told(device, spec)
     return Known(source, identity, lambda: device, claims=device.source, foreign=True)
+
+
+def _told(device: Device, spec: str) -> Mapping[str, object]:
+    """Return what code from outside says of itself, as plain values."""
+    try:
+        told = dict(device.identity())
+    except Exception as error:
+        raise SelftestError(
+            "DEVICE_IDENTITY",
+            f"{spec} cannot say what it is: {type(error).__name__}: {error}",
+            exit_code=7,
+            hint="identity() returns a mapping, see vega_image/selftest/seam.py",
+            at=spec,
+        ) from error
+    plain = (str, int, float, bool)
+    return {str(key): one if isinstance(one, plain) else str(one) for key, one in told.items()}
 
 
 def plan_for(spec: str) -> Known:

@@ -160,7 +160,7 @@ class Runner:
             verdict = Verdict.INVALID
             why = "not judged: its group's checker did not see a fault planted for it"
         elif self.dead:
-            why = f"not run: the device needs a reset: {self.dead}"
+            why = f"not run: the device was given up: {self.dead}"
         self._add(Result(case, trial, TrialRecord(trial.key, verdict, why)))
 
     def _add(self, result: Result) -> None:

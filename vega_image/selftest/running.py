@@ -114,18 +114,18 @@ def _inside(
     results, dead = _run(session, heard, alive)
     if wish.record is not None:
         check_recording(wish.record)
-    lost = _lost(session, dead) if dead else ()
+    lost = lost_card(known, wish.device, dead) if dead else ()
     settled = tuple(seen.graded(result) for result in results)
     return Outcome(known, (*facts, *settled), found=(*lost, *seen.findings()))
 
 
-def _lost(session: Session, dead: str) -> tuple[Finding, ...]:
-    known = session.known
-    if known.asked_as != "device":
+def lost_card(known: Known, device: str, dead: str) -> tuple[Finding, ...]:
+    """Say that the host must reset a card; nothing else that died is helped by that."""
+    if known.source != "device":
         return ()
     slot = str(known.identity.get("slot", ""))
     inside = read_machine(ROOT).container
-    return (reset.ladder(dead, device=session.wish.device, slot=slot, container=inside),)
+    return (reset.ladder(dead, device=device, slot=slot, container=inside),)
 
 
 def _run(
