@@ -152,6 +152,14 @@ def test_an_odd_name_is_written_as_it_is_and_no_name_is_an_error(
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("maker", ["make_leaving", "make_none"])
+def test_what_opens_no_device_is_an_error_and_no_pass(
+    maker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "r", "--device", f"{PYTHON}:{maker}") == 2
+    assert "UNKNOWN_DEVICE" in capsys.readouterr().err
+
+
 def test_a_lost_card_is_exit_7_with_the_ladder(capsys: pytest.CaptureFixture[str]) -> None:
     known = Known("device", {"slot": "0000:03:00.0"}, fakes.make_dying)
     (finding,) = lost_card(known, "hip", "5 trials in a row got no answer")

@@ -51,7 +51,7 @@ def run_selftest(
     try:
         begun = _begin_gate(session)
         report = _reported(session, begun, progress_to, open_place)
-    except (SelftestError, OSError):
+    except Exception:
         remove_folders(made)
         raise
     _finish_gate(session, begun, report.exit_code)
@@ -89,7 +89,7 @@ def _closing(journal: Journal, *, keep: bool) -> Iterator[None]:
     try:
         yield
         journal.close()
-    except (SelftestError, OSError):
+    except Exception:
         if keep:
             journal.close()
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -72,10 +71,16 @@ def load_torch_modules() -> None:
 
 def _foreign(module: str, function: str, *, spec: str) -> Device:
     try:
-        make = cast("Callable[[], Device]", getattr(importlib.import_module(module), function))
-        return make()
-    except Exception as error:
+        make = getattr(importlib.import_module(module), function)
+        device = make()
+    except (Exception, SystemExit) as error:
         text = f"cannot be opened: {type(error).__name__}: {error}"
         raise SelftestError(
             "UNKNOWN_DEVICE", text, hint=f"--device takes {WORDS}", at=spec
         ) from error
+    methods = [getattr(device, name, None) for name in ("identity", "run")]
+    if not all(map(callable, methods)) or not isinstance(device.source, str):
+        text = f"{spec} returns {type(device).__name__}, which is no device"
+        hint = "see the protocol in vega_image/selftest/seam.py"
+        raise SelftestError("UNKNOWN_DEVICE", text, hint=hint, at=spec)
+    return cast("Device", device)
