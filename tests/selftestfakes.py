@@ -221,7 +221,7 @@ def make_odd() -> object:
 
     from vega_image.selftest.devices.cpu import open_cpu
 
-    return replace(open_cpu(), facts={"pci": object(), "cu": "sixty", "arch": None})
+    return replace(open_cpu(), facts={"pci": object(), "cu": float("nan"), "arch": None})
 
 
 def make_nameless() -> object:
@@ -242,6 +242,30 @@ def make_leaving() -> Device:
 
 def make_none() -> None:
     """Open nothing."""
+
+
+def make_sourceless() -> object:
+    """What has a device's methods and does not say where its numbers come from."""
+
+    class Sourceless:
+        def identity(self) -> Mapping[str, object]:
+            return {}
+
+        def run(self, request: Request) -> Outcome:
+            del request
+            return computed()
+
+    return Sourceless()
+
+
+def make_ending() -> object:
+    """A device that ends the process, with a good exit code, when asked what it is."""
+
+    class Ending(Device):
+        def identity(self) -> Mapping[str, object]:
+            raise SystemExit(0)
+
+    return Ending()
 
 
 def make_boastful() -> object:

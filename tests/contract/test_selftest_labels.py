@@ -147,12 +147,13 @@ def test_an_odd_name_is_written_as_it_is_and_no_name_is_an_error(
 ) -> None:
     assert run(tmp_path / "odd", "--device", f"{PYTHON}:make_odd") == 0
     assert all("device" in line for line in lines(tmp_path / "odd"))
-    assert run(tmp_path / "none", "--device", f"{PYTHON}:make_nameless") == 7
-    assert "DEVICE_IDENTITY" in capsys.readouterr().err
+    for maker in ("make_nameless", "make_ending"):
+        assert run(tmp_path / "none", "--device", f"{PYTHON}:{maker}") == 7
+        assert "DEVICE_IDENTITY" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("maker", ["make_leaving", "make_none"])
+@pytest.mark.parametrize("maker", ["make_leaving", "make_none", "make_sourceless"])
 def test_what_opens_no_device_is_an_error_and_no_pass(
     maker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def selftest(*words: str, program: tuple[str, ...] = ("-m", "vega_image.selftest
         (["--level", "r9"], "USAGE", 2),
         (["--budget", "-1"], "USAGE", 2),
         (["--language", "xx"], "LANGUAGE", 2),
+        (["--target", "linux-inference"], "USAGE", 2),
         (["--case", "la01", "--level", "r1"], "NOTHING_TO_RUN", 2),
         (["explain", "nonsense"], "UNKNOWN_CASE", 2),
         (["nonsense"], "USAGE", 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import re
@@ -72,7 +73,7 @@ def _told(device: Device, spec: str) -> Mapping[str, object]:
     """Return what code from outside says of itself, as plain values."""
     try:
         told = dict(device.identity())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SelftestError(
             "DEVICE_IDENTITY",
             f"{spec} cannot say what it is: {type(error).__name__}: {error}",
@@ -80,8 +81,14 @@ def _told(device: Device, spec: str) -> Mapping[str, object]:
             hint="identity() returns a mapping, see vega_image/selftest/seam.py",
             at=spec,
         ) from error
-    plain = (str, int, float, bool)
-    return {str(key): one if isinstance(one, plain) else str(one) for key, one in told.items()}
+    return {str(key): _plain(one) for key, one in told.items()}
+
+
+def _plain(value: object) -> object:
+    """Return a value that JSON can hold; NaN and infinity are no JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, (str, int, float)) else str(value)
 
 
 def plan_for(spec: str) -> Known:

@@ -110,6 +110,9 @@ def prepare_session(wish: Wish) -> Session:
     if wish.suite != "own":
         text = f"no such suite: {wish.suite}"
         raise SelftestError("UNKNOWN_SUITE", text, hint="own, or ggml", at=wish.suite)
+    if wish.target:
+        text = "the own suite judges a device: --target is for an external suite"
+        raise SelftestError("USAGE", text, hint="add --suite ggml", at=wish.target)
     choosing.chosen_cases(wish.cases)
     steps = sweepwords.steps_of(wish) if wish.sweeps else ()
     known = plan_for(wish.device) if wish.dry_run else know(wish.device)

@@ -79,7 +79,7 @@ def _foreign(module: str, function: str, *, spec: str) -> Device:
             "UNKNOWN_DEVICE", text, hint=f"--device takes {WORDS}", at=spec
         ) from error
     methods = [getattr(device, name, None) for name in ("identity", "run")]
-    if not all(map(callable, methods)) or not isinstance(device.source, str):
+    if not all(map(callable, methods)) or not isinstance(getattr(device, "source", None), str):
         text = f"{spec} returns {type(device).__name__}, which is no device"
         hint = "see the protocol in vega_image/selftest/seam.py"
         raise SelftestError("UNKNOWN_DEVICE", text, hint=hint, at=spec)
