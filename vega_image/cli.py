@@ -90,7 +90,7 @@ def _run(words: list[str]) -> int:
 
 def _report(error: VegaError, words: list[str]) -> int:
     if "--debug" in words:
-        import traceback  # noqa: PLC0415 - only when it ends badly
+        import traceback
 
         traceback.print_exception(error.__cause__ or error)
     heard = error.code != "OUTPUT_FAILED"
@@ -104,7 +104,7 @@ def _report(error: VegaError, words: list[str]) -> int:
 
 
 def _console(*, as_json: bool) -> Console:
-    from vega_image.console import Console, Level  # noqa: PLC0415 - only when it ends badly
+    from vega_image.console import Console, Level
 
     return Console.choose(
         progress="plain", as_json=as_json, environ=os.environ, level=Level.NORMAL
@@ -118,7 +118,7 @@ def _usage(error: click.ClickException, words: list[str]) -> VegaError:
 
 
 def _bug(error: Exception) -> VegaError:
-    import traceback  # noqa: PLC0415 - only when it ends badly
+    import traceback
 
     handle, path = tempfile.mkstemp(prefix="vega-image-", suffix=".log", text=True)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -34,14 +34,14 @@ class Call:
     @property
     def factory(self) -> Factory:
         """The factory this call works on."""
-        from vega_image.factory import Factory  # noqa: PLC0415 - heavy
+        from vega_image.factory import Factory
 
         return Factory.find(self.settings.factory, cwd=self.settings.cwd)
 
     @property
     def store(self) -> Store:
         """The store this call works on."""
-        from vega_image.store import Store  # noqa: PLC0415 - only words that need one
+        from vega_image.store import Store
 
         return Store(self.settings.store)
 
@@ -128,7 +128,7 @@ def ref_argument(function: Callable[P, R]) -> Callable[P, R]:
 def _complete_target(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    from vega_image.factory import Factory  # noqa: PLC0415 - heavy
+    from vega_image.factory import Factory
 
     names = Factory.find(None, cwd=Path.cwd()).names()
     return [name for name in names if name.startswith(incomplete)]
@@ -154,8 +154,8 @@ def quiet_call(*, store: Path | None, engine: str | None) -> Call:
 
 
 def _call(options: dict[str, Any]) -> Call:
-    from vega_image.console import Console, Level  # noqa: PLC0415 - keeps `--help` fast
-    from vega_image.settings import Folders, Settings, read_config  # noqa: PLC0415
+    from vega_image.console import Console, Level
+    from vega_image.settings import Folders, Settings, read_config
 
     level = Level.NORMAL
     if options.pop("verbose"):

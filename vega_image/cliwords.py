@@ -32,7 +32,7 @@ from vega_image.finddbwords import finddb
 @word
 def targets(call: Call, *, schema: str | None, markdown: bool) -> int:
     """List the images this factory can make."""
-    from vega_image.commands.targets import list_targets, print_schema  # noqa: PLC0415
+    from vega_image.commands.targets import list_targets, print_schema
 
     return print_schema(call, schema) if schema else list_targets(call, markdown=markdown)
 
@@ -43,7 +43,7 @@ def targets(call: Call, *, schema: str | None, markdown: bool) -> int:
 @word
 def lock(call: Call, *, target: str) -> int:
     """Resolve what TARGET names and write images/TARGET.lock.json."""
-    from vega_image.commands.lock import lock as run  # noqa: PLC0415
+    from vega_image.commands.lock import lock as run
 
     return run(call, target)
 
@@ -53,7 +53,7 @@ def lock(call: Call, *, target: str) -> int:
 @word
 def plan(call: Call, *, target: str) -> int:
     """Show the steps of TARGET: built or not, why, sizes and time."""
-    from vega_image.commands.plan import show_plan  # noqa: PLC0415
+    from vega_image.commands.plan import show_plan
 
     return show_plan(call, target)
 
@@ -67,7 +67,7 @@ def plan(call: Call, *, target: str) -> int:
 @word
 def render(call: Call, *, target: str, output: Path, context: bool) -> int:
     """Write the Dockerfile, units and scripts of TARGET."""
-    from vega_image.commands.render import render as run  # noqa: PLC0415
+    from vega_image.commands.render import render as run
 
     return run(call, target, output=output, context=context)
 
@@ -102,8 +102,8 @@ def build(  # noqa: PLR0913 - one parameter per option
     accept_unproven: bool,
 ) -> int:
     """Build TARGET into the store as an OCI image, tagged VERSION-candidate."""
-    from vega_image.commands.build import BuildRequest  # noqa: PLC0415
-    from vega_image.commands.build import build as run  # noqa: PLC0415
+    from vega_image.commands.build import BuildRequest
+    from vega_image.commands.build import build as run
 
     request = BuildRequest(
         target=target,
@@ -124,7 +124,7 @@ def build(  # noqa: PLR0913 - one parameter per option
 @word
 def inspect(call: Call, *, ref: str, device_code: bool) -> int:
     """Show digest, layers, labels and device code of an image."""
-    from vega_image.commands.inspect import inspect as run  # noqa: PLC0415
+    from vega_image.commands.inspect import inspect as run
 
     return run(call, ref, device_code=device_code)
 
@@ -136,7 +136,7 @@ def inspect(call: Call, *, ref: str, device_code: bool) -> int:
 @word
 def reproduce(call: Call, *, ref: str) -> int:
     """Rebuild REF from the lock inside it, from an empty store, and compare."""
-    from vega_image.commands.reproduce import reproduce as run  # noqa: PLC0415
+    from vega_image.commands.reproduce import reproduce as run
 
     return run(call, ref)
 
@@ -146,7 +146,7 @@ def reproduce(call: Call, *, ref: str) -> int:
 @word
 def check(call: Call, *, target: str) -> int:
     """Run all static checks of the rendered TARGET; no device, no engine."""
-    from vega_image.commands.check import check as run  # noqa: PLC0415
+    from vega_image.commands.check import check as run
 
     return run(call, target)
 
@@ -158,7 +158,7 @@ def check(call: Call, *, target: str) -> int:
 @word
 def clean(call: Call, *, target: str, downloads: bool, yes: bool) -> int:
     """Remove what was built for TARGET from the store."""
-    from vega_image.commands.clean import clean as run  # noqa: PLC0415
+    from vega_image.commands.clean import clean as run
 
     return run(call, target, downloads=downloads, yes=yes)
 
@@ -169,7 +169,7 @@ def clean(call: Call, *, target: str, downloads: bool, yes: bool) -> int:
 @word
 def doctor(call: Call, *, sysroot: Path | None, build_host_only: bool) -> int:
     """Say whether this host can build and run images, and what to do if not."""
-    from vega_image.commands.doctor import checkup  # noqa: PLC0415
+    from vega_image.commands.doctor import checkup
 
     return checkup(call, sysroot=sysroot, build_host_only=build_host_only)
 
@@ -206,8 +206,8 @@ def run(  # noqa: PLR0913 - one parameter per option
     sysroot: Path | None,
 ) -> int:
     """Serve a model from an image in the sandbox, on 127.0.0.1 with a key."""
-    from vega_image.commands.run import RunRequest  # noqa: PLC0415
-    from vega_image.commands.run import run as start  # noqa: PLC0415
+    from vega_image.commands.run import RunRequest
+    from vega_image.commands.run import run as start
 
     request = RunRequest(
         ref=ref,
@@ -235,7 +235,7 @@ def run(  # noqa: PLR0913 - one parameter per option
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def selftest(words: tuple[str, ...], store: Path | None, engine: str | None) -> int:
     """Compare what a device computes with references (its own options: selftest --help)."""
-    from vega_image.commands.selftest import selftest as start  # noqa: PLC0415
+    from vega_image.commands.selftest import selftest as start
 
     return start(quiet_call(store=store, engine=engine), words)
 
@@ -252,7 +252,7 @@ def pool() -> None:
 @word
 def pool_export(call: Call, *, target: str, output: Path) -> int:
     """Write all locked files of TARGET into one folder."""
-    from vega_image.commands.pool import carry_out  # noqa: PLC0415
+    from vega_image.commands.pool import carry_out
 
     return carry_out(call, target, output)
 
@@ -262,7 +262,7 @@ def pool_export(call: Call, *, target: str, output: Path) -> int:
 @word
 def pool_import(call: Call, *, folder: Path) -> int:
     """Take the files of such a folder into the store."""
-    from vega_image.commands.pool import carry_in  # noqa: PLC0415
+    from vega_image.commands.pool import carry_in
 
     return carry_in(call, folder)
 
@@ -271,7 +271,7 @@ def pool_import(call: Call, *, folder: Path) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
     """Print the completion script of a shell: eval "$(vega-image completion bash)"."""
-    from click.shell_completion import get_completion_class  # noqa: PLC0415
+    from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
     assert kind is not None
@@ -284,7 +284,7 @@ def completion(shell: str) -> int:
 @word
 def version(call: Call) -> int:
     """Show versions of vega-image and of what decides bytes."""
-    from vega_image.commands.version import show_version  # noqa: PLC0415
+    from vega_image.commands.version import show_version
 
     return show_version(call)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -17,8 +17,6 @@ from vega_image.store import Store, disk_errors
 
 # Device code, and what no program loads.
 SKIPPED: Final = re.compile(r"\.(co|dat|hsaco|kdb|a)$|^usr/share/(doc|man|locale|info)/")
-SETTINGS: Final = ("etc/environment", "etc/environment.d", "usr/lib/environment.d")
-MINE: Final = re.compile(r'^\s*(?:export\s+)?(MIOPEN_\w+)="?([^"\n]*?)"?\s*$', re.MULTILINE)
 WHAT: Final = "the image"
 DATABASES: Final = "usr/share/miopen/db"
 
@@ -62,23 +60,6 @@ def variables_of_image(layout: Layout) -> dict[str, str]:
     config = json.loads(layout.blob(layout.config_digest).read_bytes()).get("config", {})
     rows = (str(row).partition("=") for row in config.get("Env") or ())
     return {name: value for name, _, value in rows if name.startswith("MIOPEN_")}
-
-
-def variables_of_root(root: Path) -> dict[str, str]:
-    """Return the variables for MIOpen that a root sets for every login."""
-    found: dict[str, str] = {}
-    for path in _settings(root):
-        found |= dict(MINE.findall(path.read_text(encoding="utf-8", errors="replace")))
-    return found
-
-
-def _settings(root: Path) -> Iterator[Path]:
-    for name in reversed(SETTINGS):
-        place = inside(root, name)
-        if place is not None and place.is_dir():
-            yield from (path for path in sorted(place.glob("*.conf")) if path.is_file())
-        elif place is not None and place.is_file():
-            yield place
 
 
 def database_folder(root: Path, library: str, environ: Mapping[str, str]) -> str | None:

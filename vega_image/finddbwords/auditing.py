@@ -42,8 +42,8 @@ def audit(  # noqa: PLR0913 - one parameter per option
     The library runs jailed, without GPU or network; C compiler needed. Exit 9: under the
     threshold.
     """
-    from vega_image.commands.finddb.audit import AuditRequest  # noqa: PLC0415
-    from vega_image.commands.finddb.audit import audit as run  # noqa: PLC0415
+    from vega_image.commands.finddb.audit import AuditRequest
+    from vega_image.commands.finddb.audit import audit as run
 
     request = AuditRequest(
         ref=ref,

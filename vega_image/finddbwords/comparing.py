@@ -17,7 +17,7 @@ from vega_image.clioptions import FILE, Call, word
 @word
 def diff(call: Call, *, a: Path, b: Path, limit: int) -> int:
     """Say which records and solvers B has lost, gained or changed against A."""
-    from vega_image.commands.finddb.diff import show_diff  # noqa: PLC0415
+    from vega_image.commands.finddb.diff import show_diff
 
     return show_diff(call, a, b, limit=limit)
 
@@ -33,7 +33,7 @@ def diff(call: Call, *, a: Path, b: Path, limit: int) -> int:
 @word
 def merge(call: Call, *, dbs: tuple[Path, ...], output: Path, stricter_wins: bool) -> int:
     """Make one of several machines' find-dbs or journals; where they differ is an error."""
-    from vega_image.commands.finddb.merge import merge as run  # noqa: PLC0415
+    from vega_image.commands.finddb.merge import merge as run
 
     return run(call, dbs, output=output, stricter_wins=stricter_wins)
 

@@ -46,7 +46,7 @@ def curate(  # noqa: PLR0913 - one parameter per option
     limit: int,
 ) -> int:
     """Make of DB and evidence a find-db that serves only what is proven, or the fallback."""
-    from vega_image.commands.finddb.curate import CurateRequest, run_curate  # noqa: PLC0415
+    from vega_image.commands.finddb.curate import CurateRequest, run_curate
 
     request = CurateRequest(
         db=db,
@@ -71,7 +71,7 @@ def curate(  # noqa: PLR0913 - one parameter per option
 @word
 def bake(call: Call, *, target: str, curated: Path | None, library: str | None) -> int:
     """Put a curated find-db, with its manifest, into what TARGET is built from."""
-    from vega_image.commands.finddb.bake import BakeRequest, run_bake  # noqa: PLC0415
+    from vega_image.commands.finddb.bake import BakeRequest, run_bake
 
     return run_bake(call, BakeRequest(target=target, curated=curated, library=library))
 
@@ -93,7 +93,7 @@ def effective(
     assignments: tuple[str, ...],
 ) -> int:
     """Show what MIOpen sees in REF or under --root; exit 9 if the profile is defeated."""
-    from vega_image.commands.finddb.effective import (  # noqa: PLC0415
+    from vega_image.commands.finddb.effective import (
         EffectiveRequest,
         run_effective,
     )

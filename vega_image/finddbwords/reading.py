@@ -19,7 +19,7 @@ db_option = click.option(
 @word
 def stats(call: Call, *, db: Path) -> int:
     """Count what DB holds: directions, data types, C=3, winners, records nothing can serve."""
-    from vega_image.commands.finddb.stats import show_stats  # noqa: PLC0415
+    from vega_image.commands.finddb.stats import show_stats
 
     return show_stats(call, db)
 
@@ -48,8 +48,8 @@ def query(  # noqa: PLR0913 - one parameter per option
     A shape is any of CxHxW, NxCxHxW and n=, c=, h=, w=, k=, filter=, stride=, pad=,
     dilation=, groups= (as in: 3x224x224 k=64 filter=7x7 stride=2).
     """
-    from vega_image.commands.finddb.query import QueryRequest  # noqa: PLC0415
-    from vega_image.commands.finddb.query import query as run  # noqa: PLC0415
+    from vega_image.commands.finddb.query import QueryRequest
+    from vega_image.commands.finddb.query import query as run
 
     request = QueryRequest(
         words=what,
@@ -69,7 +69,7 @@ def query(  # noqa: PLR0913 - one parameter per option
 @word
 def explain(call: Call, *, key: tuple[str, ...], db: Path | None, user_db: Path | None) -> int:
     """Say what MIOpen does with the problem KEY in each find mode, and why."""
-    from vega_image.commands.finddb.explain import explain as run  # noqa: PLC0415
+    from vega_image.commands.finddb.explain import explain as run
 
     return run(call, key, db=db, user_db=user_db)
 
@@ -85,7 +85,7 @@ def lint(
     call: Call, *, db: Path, system_db: Path | None, sizes: bool, limit: int | None
 ) -> int:
     """Find what is wrong in DB and what MIOpen makes of it; exit 2 on errors."""
-    from vega_image.commands.finddb.lint import show_lint  # noqa: PLC0415
+    from vega_image.commands.finddb.lint import show_lint
 
     return show_lint(call, db, system_db=system_db, sizes=sizes, limit=limit)
 
@@ -99,7 +99,7 @@ def lint(
 @word
 def plan(call: Call, *, db: Path, budget: str | None, limit: int, output: Path | None) -> int:
     """Order what has to be proven on a card: C=3 weight gradients, networks, then by cost."""
-    from vega_image.commands.finddb.plan import show_plan  # noqa: PLC0415
+    from vega_image.commands.finddb.plan import show_plan
 
     return show_plan(call, db, budget=budget, limit=limit, output=output)
 
@@ -109,7 +109,7 @@ def plan(call: Call, *, db: Path, budget: str | None, limit: int, output: Path |
 @word
 def perfdb(call: Call, *, db: Path) -> int:
     """Count what a perf-db holds (text or SQLite); exit 2 where a line is none."""
-    from vega_image.commands.finddb.perfdb import show_perfdb  # noqa: PLC0415
+    from vega_image.commands.finddb.perfdb import show_perfdb
 
     return show_perfdb(call, db)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vega_image.clioptions import Call
 from vega_image.commands.finddb.auditvalue import Report, audit_lines, audit_value
+from vega_image.commands.finddb.reading import check_subject
 from vega_image.errors import UnprovenError, UsageError
 from vega_image.finddb.audit import (
     Guesses,
@@ -19,6 +20,8 @@ from vega_image.finddb.audit import (
     missing_kernels,
     other_failures,
 )
+from vega_image.finddb.effective import PREFIX
+from vega_image.finddb.installed import variables_of
 from vega_image.finddb.opening import open_db
 from vega_image.finddb.probe.build import tools
 from vega_image.finddb.probe.card import Card, card_of
@@ -26,13 +29,9 @@ from vega_image.finddb.probe.cell import Cell, Limits
 from vega_image.finddb.probe.library import find_library, inside
 from vega_image.finddb.probe.session import Session
 from vega_image.finddb.record import Record
+from vega_image.finddb.roots import FolderRoot
 from vega_image.finddb.sample import kinds, sample
-from vega_image.finddb.subject import (
-    database_folder,
-    lay_out,
-    variables_of_image,
-    variables_of_root,
-)
+from vega_image.finddb.subject import database_folder, lay_out, variables_of_image
 from vega_image.finddb.survey import MODELS, Survey, askable
 from vega_image.finddb.text import FindDb
 from vega_image.images import layout_of
@@ -137,22 +136,22 @@ def _guesses(survey: Survey, dead: list[Record]) -> Guesses:
 def _root(call: Call, request: AuditRequest, folder: Path) -> tuple[Path, Mapping[str, str]]:
     """Return the root and its variables for MIOpen; those of --env go before."""
     given = dict(_assignment(text) for text in request.env)
-    if (request.ref is None) == (request.root is None):
-        msg = "name an image, or --root DIR"
-        raise UsageError("NO_SUBJECT", msg, hint="vega-image finddb audit --help")
+    check_subject(request.ref, request.root, word="audit")
     if request.root is not None:
-        if not request.root.is_dir():
-            msg = f"{request.root} is no folder"
-            raise UsageError("ROOT_ABSENT", msg, at=str(request.root))
         root = request.root.resolve()
-        return root, variables_of_root(root) | given
+        return root, _set_in(root) | given
     assert request.ref is not None
     layout = read_layout(layout_of(call.store, request.ref))
     root = folder / "root"
     root.mkdir()
     call.console.say("laying out the image's libraries")
     lay_out(layout, call.store, root)
-    return root, variables_of_root(root) | variables_of_image(layout) | given
+    return root, _set_in(root) | variables_of_image(layout) | given
+
+
+def _set_in(root: Path) -> dict[str, str]:
+    found = variables_of(FolderRoot(root))
+    return {one.name: one.value for one in found if one.name.startswith(PREFIX)}
 
 
 def _assignment(text: str) -> tuple[str, str]:

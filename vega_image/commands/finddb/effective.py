@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vega_image.clioptions import Call
+from vega_image.commands.finddb.reading import check_subject
 from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.errors import UsageError
-from vega_image.finddb.assignments import FILES, UNITS, assignments, concerns, of_process
+from vega_image.finddb.assignments import concerns, of_process
 from vega_image.finddb.effective import Assignment, Finding, Seen, judge, system_of
+from vega_image.finddb.installed import variables_of
 from vega_image.finddb.manifest import MANIFEST, Manifest, db_name, decode
 from vega_image.finddb.opening import read_bytes
 from vega_image.finddb.probe.library import FOLDERS, NAME
@@ -51,13 +53,8 @@ def run_effective(call: Call, request: EffectiveRequest) -> int:
 
 def _open(call: Call, request: EffectiveRequest) -> tuple[Root, tuple[str, ...] | None, str]:
     """Return the root, an image's own variables (None for a folder), and what to call it."""
-    if (request.ref is None) == (request.root is None):
-        msg = "name an image, or a root file system with --root; one of them"
-        raise UsageError("NO_ROOT", msg, hint="vega-image finddb effective --root DIR")
+    check_subject(request.ref, request.root, word="effective")
     if request.root is not None:
-        if not request.root.is_dir():
-            msg = f"there is no folder {request.root}"
-            raise UsageError("ROOT_ABSENT", msg, at=str(request.root))
         return FolderRoot(request.root), None, str(request.root)
     from vega_image.images import layout_of  # noqa: PLC0415 - only for images
     from vega_image.oci.layout import read_layout  # noqa: PLC0415
@@ -101,7 +98,7 @@ def _environ(
         data = read_bytes(request.environ)
         here += of_process(data, str(request.environ))
     if image_env is None and request.environ is None:
-        here += _of_files(root)
+        here += variables_of(root)
         if not any(one.name.startswith("MIOPEN_") for one in here):
             copy = root.read(f"{folder}/{ENVIRONMENT}") or b""
             here = [*of_process(copy, f"{folder}/{ENVIRONMENT} (recorded)"), *here]
@@ -115,27 +112,6 @@ def _environ(
         name, _, value = text.partition("=")
         here.append(Assignment(name, value, "--env"))
     yield from (one for one in here if concerns(one.name))
-
-
-def _of_files(root: Root) -> Iterator[Assignment]:
-    for path, ending in FILES:
-        own = root.read(path)
-        paths = [path] if own is not None else [
-            f"{path}/{name}" for name in root.names(path) if name.endswith(ending)
-        ]  # fmt: skip
-        for one in paths:
-            yield from assignments((root.read(one) or b"").decode("utf-8", "replace"), one)
-    for path in _units(root):
-        yield from assignments((root.read(path) or b"").decode("utf-8", "replace"), path)
-
-
-def _units(root: Root) -> Iterator[str]:
-    for name in root.names(UNITS):
-        path = f"{UNITS}/{name}"
-        if name.endswith(".service"):
-            yield path
-        elif name.endswith(".d"):
-            yield from (f"{path}/{one}" for one in root.names(path) if one.endswith(".conf"))
 
 
 def look(root: Root, manifest: Manifest | None, environ: tuple[Assignment, ...]) -> Seen:

@@ -34,3 +34,13 @@ def db_and_words(words: tuple[str, ...], db: Path | None) -> tuple[FindDb, tuple
         hint = "--db FILE, or the file's name as the first word"
         raise UsageError("NO_FINDDB", "which find-db is meant?", hint=hint)
     return open_db(db), words
+
+
+def check_subject(ref: str | None, root: Path | None, *, word: str) -> None:
+    """Refuse neither or both of image and root; raises UsageError NO_SUBJECT, ROOT_ABSENT."""
+    if (ref is None) == (root is None):
+        msg = "name an image, or a root file system with --root DIR: one of them"
+        raise UsageError("NO_SUBJECT", msg, hint=f"vega-image finddb {word} --help")
+    if root is not None and not root.is_dir():
+        msg = f"{root} is no folder"
+        raise UsageError("ROOT_ABSENT", msg, at=str(root))
