@@ -36,6 +36,16 @@ image:
   labels: {io.vega-image.note: plain}
 """
 
+SERVE = """
+serve:
+  protocol: llama-server
+  socket: /run/vega/llama.sock
+  model: /models/model.gguf
+  gpu_args: [--device, ROCm0]
+  cpu_args: [--device, none]
+  gpu_device: ROCm0
+"""
+
 MAKERS = dict.fromkeys(
     ("root", "stage", "slim", "census", "finddb", "layers", "image"), "sha256:" + "0" * 64
 )

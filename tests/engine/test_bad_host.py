@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.debs import deb, member, tar
+from tests.factory import SERVE
 from tests.minidebian import MiniDebian
 from tests.tiny import FIXTURE, Result, Tiny, new_user, rehash, small_disk, tiny_packages
 
@@ -236,17 +237,6 @@ def test_what_a_stage_may_not_leave(tiny: Tiny, script: str, code: int, word: st
     assert list((tiny.store / "tmp").iterdir()) == []
     again = tiny.json("plan", "tiny").value["steps"]
     assert [step["state"] for step in again] == ["hit", "miss", "miss", "miss"]
-
-
-SERVE = """
-serve:
-  protocol: llama-server
-  socket: /run/vega/llama.sock
-  model: /models/model.gguf
-  gpu_args: [--device, ROCm0]
-  cpu_args: [--device, none]
-  gpu_device: ROCm0
-"""
 
 
 @pytest.mark.needs("docker")

@@ -6,25 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.factory import SPEC, lock, target
+from tests.factory import SERVE, SPEC, lock, target
 from vega_image.factory import Factory
 from vega_image.finddb.payload import Payload
 from vega_image.prepare import Prepared, rendered_files
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "tiny"
-SERVED = (
-    SPEC
-    + """
-serve:
-  protocol: llama-server
-  socket: /run/vega/llama.sock
-  model: /models/model.gguf
-  gpu_args: [--device, ROCm0]
-  cpu_args: [--device, none]
-  gpu_device: ROCm0
-"""
-)
+SERVED = SPEC + SERVE
 
 
 def rendered(text: str = SERVED) -> dict[str, bytes]:
