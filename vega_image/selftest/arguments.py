@@ -106,7 +106,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--record", type=Path, metavar="FILE", help="also record outcomes for replay:FILE")
     default = "fork" if hasattr(os, "fork") else "spawn"
     add("--isolation", choices=ISOLATION, default=default, help="how children start")
-    add("--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="for one trial")
+    add("--timeout", type=_some_seconds, default=120.0, metavar="SECONDS", help="for one trial")
     add("--memory", type=_megabytes, default=0, metavar="MB", help="limit of a child")
     add("--language", default="en")
     add("--suite", default="own", help="own, or an external suite: ggml")
@@ -162,6 +162,13 @@ def with_word(argv: Sequence[str]) -> list[str]:
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value < 1e7:  # noqa: PLR2004 - four months
+        raise ValueError(text)
+    return value
+
+
+def _some_seconds(text: str) -> float:
+    value = _seconds(text)
+    if not value:
         raise ValueError(text)
     return value
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from vega_image.selftest import datafiles, endurance, speed, tables
 from vega_image.selftest.arguments import Wish
-from vega_image.selftest.case import Case, Trial
+from vega_image.selftest.case import LEVELS, Case, Trial
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.identity import Known
 from vega_image.selftest.levels import TABLE, telling
@@ -19,6 +19,7 @@ from vega_image.selftest.suites.golden_table import shipped
 
 PLAN = "vega_image.selftest.suites.plan"
 WILD = "*?["
+SHOWN = 12
 
 
 def all_cases() -> tuple[Case, ...]:
@@ -119,6 +120,7 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
         parts += [Part(speed.NAME, quick)] if quick else []
         parts += [Part(endurance.NAME, long)] if long else []
     if not parts:
+        _refuse_unknown(plan, only)
         tiers = ", ".join(sorted({case.tier for case in found}))
         raise SelftestError(
             "NOTHING_TO_RUN",
@@ -126,3 +128,14 @@ def parts_of(wish: Wish, known: Known) -> tuple[Part, ...]:
             hint=f"--level {max(case.tier for case in found)}",
         )
     return tuple(parts)
+
+
+def _refuse_unknown(plan: Suite, only: Sequence[tuple[str, ...]]) -> None:
+    """Raise SelftestError for a direction, dtype or profile that no trial has at any level."""
+    everything = tuple(plan.trials(all_cases(), LEVELS[-1]))
+    for name, value in only:
+        known = sorted({str(getattr(trial, name)) for trial in everything})
+        if value not in known:
+            shown = ", ".join(known[:SHOWN])
+            text = f"no trial has {name} {value}"
+            raise SelftestError("USAGE", text, hint=f"--{name} takes {shown}", at=value)

@@ -109,8 +109,14 @@ class Report:
         """Say the verdict in words, and at once if no card gave it or a fault was planted."""
         marks = [texts.say(f"mark.{self.run.source}")] if self.run.source != "device" else []
         marks += [texts.say("mark.planted")] if self.run.flags.get("planted") else []
-        word = texts.say(f"verdict.{self.verdict}")
+        word = texts.say(f"verdict.{'silent' if self._silent else self.verdict}")
         return f"{word} [{'; '.join(marks)}]" if marks else word
+
+    @property
+    def _silent(self) -> bool:
+        """Whether all that failed gave no numbers at all, right or wrong."""
+        failing = {item.verdict for item in self.results if item.failing}
+        return bool(failing) and failing <= {Verdict.CRASHED, Verdict.TIMED_OUT}
 
     def headline(self, texts: Texts) -> str:
         """Return the verdict's line."""

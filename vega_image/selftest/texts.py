@@ -39,7 +39,11 @@ def load_texts(language: str = ENGLISH) -> Texts:
     Raises SelftestError: a language that is not there (2), a damaged table or one that lacks
     a text (4).
     """
-    table = _table(language)
+    english, table = _table(ENGLISH), _table(language)
+    if english is None:
+        name = f"texts.{ENGLISH}.json"
+        text = f"{name} is missing"
+        raise damaged(text, at=name)
     if table is None:
         raise SelftestError(
             "LANGUAGE",
@@ -48,7 +52,7 @@ def load_texts(language: str = ENGLISH) -> Texts:
             at=language,
         )
     texts = Texts(language, table)
-    _check(texts, _table(ENGLISH) or {})
+    _check(texts, english)
     return texts
 
 

@@ -52,6 +52,13 @@ def report(*results: Result, source: str = "cpu", **flags: str) -> Report:
     return Report(run, results)
 
 
+def test_where_nothing_was_computed_no_numbers_are_called_wrong() -> None:
+    silent = report(result("CRASHED"), result("TIMED_OUT"), result("UNPROVEN"))
+    assert silent.words(TEXTS).startswith("Failed: no answers")
+    mixed = report(result("CRASHED"), result("MISMATCH"))
+    assert mixed.words(TEXTS).startswith("Failed: wrong numbers")
+
+
 @pytest.mark.parametrize(
     ("results", "code", "actions"),
     [
