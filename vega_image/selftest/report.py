@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vega_image.selftest.encode import Json, encode
 from vega_image.selftest.finding import Finding
-from vega_image.selftest.result import GOOD, Result, counts, exit_code, gravest_first
+from vega_image.selftest.result import FACT, GOOD, Result, counts, exit_code, gravest_first
 from vega_image.selftest.texts import Texts
 from vega_image.selftest.verdict import Verdict
 
@@ -152,10 +152,11 @@ class Report:
 
 
 def families(results: Sequence[Result]) -> tuple[Family, ...]:
-    """Add up each family, in the order it ran."""
-    groups = dict.fromkeys(item.group for item in results)
+    """Add up each family, in the order it ran; facts of the machine prove no numbers."""
+    computed = [item for item in results if item.case.kind != FACT]
+    groups = dict.fromkeys(item.group for item in computed)
     return tuple(
-        _family(group, [item for item in results if item.group == group]) for group in groups
+        _family(group, [item for item in computed if item.group == group]) for group in groups
     )
 
 
