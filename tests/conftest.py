@@ -35,6 +35,13 @@ TOOLS = {
     "faketime": ("faketime", "--version"),
     "chromium": ("chromium", "--version"),
     "hadolint": ("hadolint", "--version"),
+    "packer": ("packer", "version"),
+    "ansible": ("ansible-doc", "-t", "module", "--list", "ansible.windows"),
+    "ansible-lint": ("ansible-lint", "--version"),
+    "qemu": ("qemu-system-x86_64", "--version"),
+    "xorriso": ("xorriso", "-version"),
+    "sshd": ("sshd", "-V"),
+    "netns": ("ip", "netns", "list"),
 }
 
 

@@ -17,6 +17,7 @@ OWNERS = {
     "subprocess": {"process.py", "selftest/spawn.py"},
     "docker": {"engines/docker.py"},
     "jinja2": {"render.py"},
+    "packerpy": {"engines/packer.py"},
     "paramiko": {"fleet.py"},
     "click": {"cli.py", "cliwords.py", "clioptions.py", "finddbwords/*"},
 }
