@@ -62,7 +62,7 @@ class Stats(Model):
 
 
 Event: TypeAlias = TaskResult | Stats
-_SHAPES: Mapping[object, type[TaskResult] | type[Stats]] = {"task": TaskResult, "stats": Stats}
+_SHAPES: Mapping[object, type[TaskResult | Stats]] = {"task": TaskResult, "stats": Stats}
 
 
 def parse_line(line: str, *, token: str) -> Event | None:

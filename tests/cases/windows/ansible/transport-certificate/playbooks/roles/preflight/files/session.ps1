@@ -1,0 +1,1 @@
+$options = New-PSSessionOption -SkipCACheck # refused
