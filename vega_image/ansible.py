@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,14 +38,15 @@ _CLASSES: Sequence[type[VegaError]] = (PolicyError, StageError, HostError)
 class Play:
     """What to run where: `folder` holds ansible.cfg, roles/ and the playbook.
 
-    `hosts` limits the run as --limit does; `values` are variables that win over all others;
-    `check` looks without changing anything.
+    `hosts` limits the run as --limit does, `tags` (names of roles) as --tags does; `values` are
+    variables that win over all others; `check` looks without changing anything.
     """
 
     folder: Path
     playbook: str
     inventory: Path
     hosts: str | None = None
+    tags: Sequence[str] = ()
     values: Mapping[str, Json] = field(default_factory=dict)
     check: bool = False
 
@@ -80,6 +82,19 @@ class _Heard:
         elif text:
             self.on_text(text)
 
+    def final(self) -> Iterator[TaskResult]:
+        """Yield the results that ended a host: a failure that was rescued is none of them."""
+        for host, counts in (self.hosts or {}).items():
+            bad = [result for result in self.results if result.host == host and _bad(result)]
+            if counts.failures or counts.unreachable:
+                yield from bad[-1:]
+        if self.hosts is None:
+            yield from filter(_bad, self.results)
+
+
+def _bad(result: TaskResult) -> bool:
+    return result.state in {TaskState.FAILED, TaskState.UNREACHABLE}
+
 
 def run_playbook(
     play: Play,
@@ -97,14 +112,17 @@ def run_playbook(
     _exists(play.folder / play.playbook, "PLAYBOOK_ABSENT")
     _exists(play.inventory, "INVENTORY_ABSENT")
     heard = _Heard(secrets.token_hex(8), on_result, on_text)
-    env = {
-        **environment(scratch, config=play.folder / "ansible.cfg"),
-        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
-        "ANSIBLE_STDOUT_CALLBACK": "vega_lines",
-        "VEGA_LINES_TOKEN": heard.token,
-    }
-    done = run(_argv(play, scratch), env=env, cwd=play.folder, on_line=heard.line)
-    if error := _error(heard.results):
+    # A socket's name has 108 bytes at most, which a scratch folder may have used up.
+    with tempfile.TemporaryDirectory(prefix="vega-ssh-") as sockets:
+        env = {
+            **environment(scratch, config=play.folder / "ansible.cfg"),
+            "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
+            "ANSIBLE_STDOUT_CALLBACK": "vega_lines",
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
+            "VEGA_LINES_TOKEN": heard.token,
+        }
+        done = run(_argv(play, scratch), env=env, cwd=play.folder, on_line=heard.line)
+    if done.returncode != 0 and (error := _error(heard.final())):
         raise error
     if done.returncode != 0 or heard.hosts is None:
         raise _refused(done)
@@ -129,12 +147,14 @@ def _argv(play: Play, scratch: Path) -> list[str]:
     argv += ["--extra-vars", f"@{values}"]
     if play.hosts is not None:
         argv.append(f"--limit={play.hosts}")
+    if play.tags:
+        argv.append(f"--tags={','.join(play.tags)}")
     if play.check:
         argv.append("--check")
     return [*argv, "--", play.playbook]
 
 
-def _error(results: Sequence[TaskResult]) -> VegaError | None:
+def _error(results: Iterable[TaskResult]) -> VegaError | None:
     errors = [error for result in results if (error := error_of(result))]
     for kind in _CLASSES:
         if found := [error for error in errors if isinstance(error, kind)]:
