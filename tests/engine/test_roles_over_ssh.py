@@ -106,6 +106,7 @@ def test_roles_write_once_and_then_change_nothing(office: Office) -> None:
     }
 
 
+@pytest.mark.slow
 def test_units_are_written_where_systemd_is_asked_for(office: Office) -> None:
     with pytest.raises(StageError) as caught:
         office.play("linux.yaml", {"reference_timer": "systemd"}, tags=["reference"])
@@ -157,8 +158,8 @@ def test_a_task_that_fails_is_exit_6_and_says_where(office: Office) -> None:
 
 
 def test_a_reference_on_the_card_is_refused(office: Office) -> None:
+    words: dict[str, Json] = {"reference_words": ["run", "--device=hip:0"]}
     with pytest.raises(StageError, match="the reference runs on the CPU only"):
-        words: dict[str, Json] = {"reference_words": ["run", "--device=hip:0"]}
         office.play("linux.yaml", words, tags=["reference"])
 
 
