@@ -73,6 +73,10 @@ def test_preflight_refuses_a_driver_branch_only_when_strict(windows: FakeWindows
 STAGES = "prerequisites compiler-runtime enumeration math-libs wheels pytorch seal".split()  # noqa: SIM905
 
 
+# A stage has 10 seconds, so that a role which waits for nothing ends.
+SHORT: dict[str, Json] = {"native_build_poll_seconds": 1, "native_build_stage_hours": 0.003}
+
+
 def rendered(windows: FakeWindows) -> dict[str, Json]:
     tree = windows.folder / "a tree"
     for number, name in enumerate(STAGES):
@@ -82,7 +86,7 @@ def rendered(windows: FakeWindows) -> dict[str, Json]:
     windows.say("win_stat", {"stat": {"exists": True}})
     for name in STAGES:
         windows.say("slurp", content({"inputs": f"in-{name}"}), words=[f"\\\\{name}.json"])
-    return {"vega_tree": str(tree), "native_build_poll_seconds": 1, "vega_logs": str(tree)}
+    return {"vega_tree": str(tree), "vega_logs": str(tree), **SHORT}
 
 
 def task(status: str, run: str, result: int = 0) -> dict[str, Json]:
