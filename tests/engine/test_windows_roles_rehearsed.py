@@ -167,6 +167,7 @@ def test_check_mode_starts_no_stage(windows: FakeWindows) -> None:
     ("record", "held"),
     [
         (None, True),
+        pytest.param("damaged", True, marks=pytest.mark.slow),
         pytest.param({"state": "fail"}, True, marks=pytest.mark.slow),
         pytest.param({"state": "pending", "before": "pass"}, True, marks=pytest.mark.slow),
         ({"state": "pass"}, False),
@@ -178,7 +179,8 @@ def test_the_service_is_held_back_unless_the_record_says_pass(
     held: bool,  # noqa: FBT001
 ) -> None:
     windows.say("win_stat", {"stat": {"exists": record is not None}})
-    windows.say("slurp", content(record))
+    damaged: dict[str, Json] = {"content": base64.b64encode(b'{"state": "pass"').decode()}
+    windows.say("slurp", damaged if record == "damaged" else content(record))
     windows.say("win_service_info", {"exists": True})
     windows.play("inference_service")
     services = windows.called("win_service")
