@@ -19,7 +19,7 @@ from vega_image.selftest.gate import (
 )
 from vega_image.selftest.reading import NotAvailable
 from vega_image.selftest.windows import hip, presence, runtime
-from vega_image.selftest.windows.cause import Cause, unread
+from vega_image.selftest.windows.cause import CODES, Cause, unread
 from vega_image.selftest.windows.keying import key_of, why_unread
 from vega_image.selftest.windows.notes import notes_of
 from vega_image.selftest.windows.values import Gathered
@@ -175,7 +175,7 @@ def reset_cause(count: int) -> Cause:
 def cause_of(standing: Standing) -> Cause:
     """Return selftest's standing in this table's words."""
     code, hint = WORDS[standing.reason]
-    detail = standing.detail or standing.reason.value
+    detail = standing.detail or CODES[code]
     return Cause(code, detail, hint, standing.state, standing.reason)
 
 
