@@ -11,6 +11,7 @@ from pathlib import Path
 from vega_image.selftest.case import LEVELS
 from vega_image.selftest.devices.opening import WORDS
 from vega_image.selftest.errors import SelftestError
+from vega_image.selftest.windows.gatewords import add_options
 
 ISOLATION = ("fork", "spawn")
 ONLY = ("direction", "dtype", "profile")
@@ -51,6 +52,7 @@ class Wish:
     image: str
     find_db: str
     target: str
+    facts: Path | None = None
 
     @property
     def sweeps(self) -> bool:
@@ -85,9 +87,13 @@ def parser() -> Parser:
     program.add_argument("--write", action="store_true", help="compile it anew")
     packing = words.add_parser("pack", help="write vega-selftest.pyz")
     packing.add_argument("--output", type=Path, default=Path("vega-selftest.pyz"))
+    gate = words.add_parser(
+        "gate", help="may this Windows machine serve? (docs/windows-gate.md)"
+    )
+    add_options(gate)
     # Without a help text it is not listed: only our own children are started with it.
     words.add_parser("worker")
-    for word in (run, listing, explain, golden, program, packing):
+    for word in (run, listing, explain, golden, program, packing, gate):
         word.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return top
 
@@ -116,6 +122,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     add("--verdict-file", type=Path, metavar="FILE", help="also settle the gate")
     add("--image", default="not available", metavar="DIGEST", help="part of the gate's key")
     add("--find-db", default="none", metavar="DIGEST", help="part of the gate's key")
+    add("--facts", type=Path, metavar="DIR", help="Windows: what gather-facts.ps1 wrote")
 
 
 def parse_run(options: argparse.Namespace) -> Wish:
@@ -144,6 +151,7 @@ def parse_run(options: argparse.Namespace) -> Wish:
         image=options.image,
         find_db=options.find_db,
         target=options.target,
+        facts=options.facts,
     )
 
 

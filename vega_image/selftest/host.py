@@ -45,6 +45,7 @@ class Machine:
     product: Reading[str]
     virtual: Reading[bool]
     container: bool
+    wsl: bool
     user_namespace: Reading[bool]
 
 
@@ -93,8 +94,16 @@ def read_machine(root: Sysroot) -> Machine:
         product=root.text("sys/class/dmi/id/product_name"),
         virtual=_virtual(root),
         container=root.exists(".dockerenv") or root.exists("run/.containerenv"),
+        wsl=_wsl(root),
         user_namespace=_user_namespace(root),
     )
+
+
+def _wsl(root: Sysroot) -> bool:
+    """Whether Windows runs this Linux: its GPU device node, or the kernel's name."""
+    release = root.text("proc/sys/kernel/osrelease")
+    named = isinstance(release, str) and "microsoft" in release.lower()
+    return named or root.exists("dev/dxg")
 
 
 def _parameters(root: Sysroot) -> Reading[tuple[str, ...]]:

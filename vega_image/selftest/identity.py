@@ -35,7 +35,8 @@ class Known:
 
     `foreign` is code from outside the suite. Whatever it says of itself, it runs on the
     processor as far as anybody can prove, so its `source` is never `device`; `claims` is what
-    it says, and decides how much is asked of it.
+    it says, and decides how much is asked of it. `folder` is the card's below /sys;
+    `gathered` the folder of a Windows machine's facts.
     """
 
     source: str
@@ -44,6 +45,7 @@ class Known:
     findings: tuple[Finding, ...] = ()
     memory: int = 0
     folder: str = ""
+    gathered: str = ""
     claims: str = ""
     foreign: bool = False
 
@@ -102,6 +104,14 @@ def plan_for(spec: str) -> Known:
 
 
 def _card(spec: str) -> Known:
+    if os.name == "nt":
+        raise SelftestError(
+            "WINDOWS_FACTS",
+            "Windows does not tell a program who the card is",
+            exit_code=7,
+            hint="run gather-facts.ps1, then add --facts DIR",
+            at=spec,
+        )
     facts = read_facts(Path("/"), os.environ, uid=os.getuid(), gids=os.getgroups())
     return card_of(facts, spec)
 

@@ -14,6 +14,18 @@ VEGA20 = frozenset(
 )
 
 
+WSL = Finding(
+    code="WSL_GFX906_UNSUPPORTED",
+    severity="refuse",
+    title="WSL cannot compute on a gfx906 card in any published version",
+    detail="HIP reaches a card here through /dev/dxg and librocdxg, whose closed device table "
+    "(wkmi) holds no Vega 20; no variable reaches past it",
+    action="use Linux on the bare machine, or native Windows (vega-image build --target "
+    "windows-ltsc); --device cpu runs here and makes a reference",
+    hazards=("WIN15", "WIN16"),
+)
+
+
 def judge_presence(facts: Facts) -> Iterator[Finding]:
     """Yield what keeps us from a card, and what other GPUs stand beside it."""
     for rule in RULES:
@@ -21,6 +33,9 @@ def judge_presence(facts: Facts) -> Iterator[Finding]:
 
 
 def _presence(facts: Facts) -> Iterator[Finding]:
+    if facts.machine.wsl:
+        yield WSL
+        return
     if facts.cards:
         return
     computing = [gpu for gpu in facts.other_gpus if isinstance(gpu.gfx, str)]
@@ -49,8 +64,6 @@ def _presence(facts: Facts) -> Iterator[Finding]:
 
 def _absent(facts: Facts) -> Finding:
     title = "no GPU: the compute driver lists none"
-    if _kernel_has(facts, "microsoft"):
-        return _no_gpu("WSL does not offer a gfx906 card", "use Linux itself", ("WIN15",))
     if _kernel_has(facts, "-cloud-"):
         action = "sudo apt install linux-image-amd64 firmware-amd-graphics, then reboot into it"
         return _no_gpu(f"{title}; a cloud kernel has no GPU driver", action, ())

@@ -26,7 +26,7 @@ def machine_results(known: Known) -> tuple[Result, ...]:
 
     What is no card gets one result that says so: nothing is read that could look like one.
     """
-    if not known.folder:
+    if not (known.folder or known.gathered):
         text = f"not applicable: {_what(known)} is no card, so no facts of one were read"
         return (_result(CARD, 0, Verdict.UNSUPPORTED, text),)
     return tuple(_of_card(known))
@@ -56,7 +56,7 @@ def _result(name: str, rep: int, verdict: Verdict, detail: str) -> Result:
         tier="r1",
         dtypes=(),
         directions=(),
-        source="/sys, /proc and /dev, read by selftest/facts.py",
+        source="/sys, /proc and /dev read by selftest/facts.py, on Windows gathered facts",
         oracle="",
         bound="",
         why="numbers of a machine that is not what it seems are not worth judging",

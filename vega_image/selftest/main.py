@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import MutableMapping, Sequence
 from dataclasses import asdict
@@ -21,6 +22,7 @@ from vega_image.selftest.external.ggml.place import OpenPlace, folder_place
 from vega_image.selftest.out import Progress, complain, show, show_json
 from vega_image.selftest.suite import load_module
 from vega_image.selftest.texts import Texts
+from vega_image.selftest.windows.gatewords import parse_gate
 
 INTERRUPTED = 130
 
@@ -88,6 +90,10 @@ def _dispatch(argv: Sequence[str], open_place: OpenPlace) -> int:
         return 0
     if word == "golden":
         return _golden(options)
+    if word == "gate":
+        from vega_image.selftest.windows.word import run_gate  # noqa: PLC0415 - only for this
+
+        return run_gate(parse_gate(options), time.time)
     if word == "program":
         return _program(write=options.write, as_json=options.json)
     from vega_image.selftest.devices.opening import open_device  # noqa: PLC0415 - torch

@@ -118,7 +118,9 @@ def printable(text: str) -> str:
 
 def _first_bytes(path: Path) -> bytes:
     # Non-blocking, so that a pipe where a file belongs cannot hold us up.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    # Windows has neither flag.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    handle = os.open(path, flags)
     with os.fdopen(handle, "rb", buffering=0) as file:
         return file.read(TEXT_LIMIT) or b""
 

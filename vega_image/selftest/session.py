@@ -16,7 +16,14 @@ from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.external.ggml.place import OpenPlace, folder_place
 from vega_image.selftest.files import remove_folders, writable_folder, write_whole
 from vega_image.selftest.finding import in_order
-from vega_image.selftest.identity import boot_id, key_of, know, plan_for, suite_version
+from vega_image.selftest.identity import (
+    Known,
+    boot_id,
+    key_of,
+    know,
+    plan_for,
+    suite_version,
+)
 from vega_image.selftest.journal import Journal
 from vega_image.selftest.levels import TABLE, rehearsed
 from vega_image.selftest.outside import GGML, Outcome, known_before
@@ -115,13 +122,25 @@ def prepare_session(wish: Wish) -> Session:
         raise SelftestError("USAGE", text, hint="add --suite ggml", at=wish.target)
     choosing.chosen_cases(wish.cases)
     steps = sweepwords.steps_of(wish) if wish.sweeps else ()
-    known = plan_for(wish.device) if wish.dry_run else know(wish.device)
+    known = plan_for(wish.device) if wish.dry_run else _known(wish)
     if wish.plant:
         _check_fault(wish.plant)
     parts = () if wish.sweeps else choosing.parts_of(wish, known)
     if not wish.dry_run:
         _check_modules(parts)
     return Session(wish, known, texts, suite, parts, steps)
+
+
+def _known(wish: Wish) -> Known:
+    if wish.facts is None:
+        return know(wish.device)
+    if wish.verdict_file is not None:
+        text = "on Windows the gate's record is not written by the run"
+        hint = "selftest gate --begin, the run, selftest gate --finish --report"
+        raise SelftestError("USAGE", text, hint=hint, at="--verdict-file")
+    from vega_image.selftest.windows.card import know_gathered  # noqa: PLC0415 - Windows
+
+    return know_gathered(wish.device, wish.facts)
 
 
 def _check_modules(parts: tuple[Part, ...]) -> None:

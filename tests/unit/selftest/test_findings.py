@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.workstation import DEVICE, NODE, OVERLAYS, STRANGER, assemble, facts_of, write
+from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.facts import read_facts
 from vega_image.selftest.finding import Finding
 from vega_image.selftest.findings import judge_facts, refused
+from vega_image.selftest.identity import card_of
 from vega_image.selftest.judge_host import LOG
 from vega_image.selftest.kernellog import SIGNS, scan
 
@@ -177,7 +179,6 @@ def test_a_node_that_tells_nothing_is_not_called_no_gpu(good: Path) -> None:
     ("name", "text", "word"),
     [
         ("proc/sys/kernel/osrelease", "6.1.0-57-cloud-amd64", "cloud kernel"),
-        ("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2", "WSL"),
         ("proc/cmdline", "quiet nomodeset", "nomodeset"),
         ("sys/module/amdgpu/initstate", "coming", "amdgpu is not loaded"),
         ("proc/cmdline", "quiet", "the compute driver lists none"),
@@ -189,6 +190,30 @@ def test_why_there_is_no_gpu(tmp_path: Path, name: str, text: str, word: str) ->
     [finding] = judge_facts(facts_of(root))
     assert finding.code == "NO_GPU"
     assert word in finding.title
+
+
+@pytest.mark.parametrize("overlay", ["", "no-gpu"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2"),
+        ("proc/sys/kernel/osrelease", "4.4.0-19041-Microsoft"),
+        ("dev/dxg", ""),
+    ],
+)
+def test_wsl_is_refused_with_the_reason_and_both_ways_out(
+    tmp_path: Path, overlay: str, name: str, text: str
+) -> None:
+    root = assemble(tmp_path, overlay)
+    write(root, name, text)
+    finding = judge_facts(facts_of(root))[0]
+    assert (finding.severity, finding.code) == ("refuse", "WSL_GFX906_UNSUPPORTED")
+    assert "wkmi" in finding.detail
+    assert "Linux on the bare machine" in finding.action
+    assert "native Windows" in finding.action
+    with pytest.raises(SelftestError) as caught:
+        card_of(facts_of(root), "hip")
+    assert (caught.value.code, caught.value.exit_code) == ("WSL_GFX906_UNSUPPORTED", 7)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,8 @@ def _pool(torch: Any, index: int) -> int:
 
 def _identity(torch: Any, index: int) -> Mapping[str, object]:
     shown = torch.cuda.get_device_properties(index)
-    facts = read_facts(Path("/"), os.environ, uid=os.getuid(), gids=os.getgroups())
     bus = getattr(shown, "pci_bus_id", None)
-    card = card_on_bus(facts, bus if isinstance(bus, int) else -1)
+    card = _card(bus if isinstance(bus, int) else -1)
     base: dict[str, object] = {
         "arch": str(getattr(shown, "gcnArchName", "")),
         "cu": int(shown.multi_processor_count),
@@ -72,6 +71,14 @@ def _identity(torch: Any, index: int) -> Mapping[str, object]:
         "unique_id": "unique_id",
     }
     return {**base, **{name: encode(getattr(card, field)) for name, field in names.items()}}
+
+
+def _card(bus: int) -> Card | None:
+    if os.name == "nt":
+        # Windows has no /sys; who the card is comes from --facts, in the parent.
+        return None
+    facts = read_facts(Path("/"), os.environ, uid=os.getuid(), gids=os.getgroups())
+    return card_on_bus(facts, bus)
 
 
 def card_on_bus(facts: Facts, bus: int) -> Card | None:
