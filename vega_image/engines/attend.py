@@ -1,4 +1,4 @@
-"""Attend a long program: every line as it appears, a wall clock, and an end that leaves nothing.
+"""Attend a long program: each line as it appears, a wall clock, an end that leaves nothing.
 
 Its output goes through named pipes that stay open on both ends here. So a program outlives us
 long enough to clean up (a plain pipe would end it by SIGPIPE), and something that the program

@@ -1,8 +1,8 @@
-"""Packer's machine-readable lines and its diagnostics as values. Pure.
+r"""Packer's machine-readable lines and its diagnostics as values. Pure.
 
 Format: `timestamp,target,type,data...`, where packer writes a comma inside data as
-`%!(PACKER_COMMA)`, and line ends as `\\n` and `\\r`. Packer does not escape the backslash
-itself, so the text `C:\\new` cannot be told from a line end: unescaping is for reading.
+`%!(PACKER_COMMA)`, and line ends as `\n` and `\r`. Packer does not escape the backslash
+itself, so the text `C:\new` cannot be told from a line end: unescaping is for reading.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One error or warning of validate: `path` as packer names it, "" and 0 where it is mute."""
+    """One error or warning of validate: place as packer names it (else "", 0)."""
 
     severity: str
     message: str
@@ -92,9 +92,9 @@ class Diagnostic:
 
 
 def diagnostics(text: str) -> tuple[Diagnostic, ...]:
-    """Read what `validate` prints for people: title, place, and the sentence below it.
+    r"""Read what `validate` prints for people: title, place, and the sentence below it.
 
-    >>> [d] = diagnostics("Error: Unset\\n\\n  on a.hcl line 3:\\n  (no source)\\n\\nSet it.\\n")
+    >>> [d] = diagnostics("Error: Unset\n\n  on a.hcl line 3:\n  (source)\n\nSet it.\n")
     >>> (d.path, d.line, d.message)
     ('a.hcl', 3, 'Unset: Set it.')
     """
