@@ -83,6 +83,36 @@ def output_of(
 
 
 @contextmanager
+def tended(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: Path,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+) -> Iterator[Child]:
+    """Run a program that cleans up after itself, its output going to files of the caller.
+
+    Ask it to end with `ask_to_end`; when we die, even by KILL, it gets the same TERM. Leaving
+    kills what is still alive of its process group, so wait for its end before.
+    """
+    child = _spawn(
+        argv, env=env, cwd=cwd, stdin=None, stdout=stdout, stderr=stderr, death="TERM"
+    )
+    try:
+        yield child
+    finally:
+        _signal_group(child, signal.SIGKILL)
+        child.wait()
+
+
+def ask_to_end(child: Child) -> None:
+    """Send TERM to the program itself; what it started is its own to end."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+
+
+@contextmanager
 def _started(
     argv: Sequence[str],
     *,
@@ -91,25 +121,46 @@ def _started(
     stdin: IO[bytes] | None,
     stderr: int | IO[bytes],
 ) -> Iterator[Child]:
-    program = shutil.which(argv[0], path=None if env is None else env.get("PATH"))
-    if program is None:
-        msg = f"{argv[0]} is not installed"
-        raise EngineError("TOOL_ABSENT", msg, hint="vega-image doctor")
-    guard = shutil.which("setpriv")
-    prefix = [guard, "--pdeathsig", "KILL", "--"] if guard else []
-    child = subprocess.Popen(
-        [*prefix, program, *argv[1:]],
-        env=None if env is None else dict(env),
+    child = _spawn(
+        argv,
+        env=env,
         cwd=cwd,
-        stdin=stdin if stdin is not None else subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        start_new_session=True,
+        death="KILL",
     )
     try:
         yield child
     finally:
         stop(child)
+
+
+def _spawn(  # noqa: PLR0913 - Popen's own, and the signal for our death
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    stdin: IO[bytes] | None,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    death: str,
+) -> Child:
+    program = shutil.which(argv[0], path=None if env is None else env.get("PATH"))
+    if program is None:
+        msg = f"{argv[0]} is not installed"
+        raise EngineError("TOOL_ABSENT", msg, hint="vega-image doctor")
+    guard = shutil.which("setpriv")
+    prefix = [guard, "--pdeathsig", death, "--"] if guard else []
+    return subprocess.Popen(
+        [*prefix, program, *argv[1:]],
+        env=None if env is None else dict(env),
+        cwd=cwd,
+        stdin=stdin if stdin is not None else subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
 
 
 def ended_within(child: Child, seconds: float) -> int | None:

@@ -1,0 +1,69 @@
+"""An ISO the user brought: the file it must be, or not used. Nothing is ever downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from vega_image.errors import BytesError, UsageError
+
+_CHUNK = 1 << 20
+
+
+def verify_iso(
+    path: Path,
+    *,
+    size: int,
+    sha256: str,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Read the file once and compare its size (bytes) and SHA-256 (hex).
+
+    `progress` hears (done, total) in bytes. Raises UsageError ISO_ABSENT or ISO_NOT_A_FILE;
+    BytesError ISO_WRONG_SIZE (before reading), ISO_WRONG_DIGEST or ISO_UNREADABLE.
+    """
+    found = _size(path)
+    if found != size:
+        msg = f"{path} has {found} bytes, the ISO wanted has {size}"
+        hint = "another edition or an unfinished download: get the file again"
+        raise BytesError("ISO_WRONG_SIZE", msg, hint=hint, at=str(path))
+    digest = _sha256(path, size, progress)
+    if digest != sha256.lower():
+        msg = f"{path} has SHA-256 {digest}, the ISO wanted has {sha256.lower()}"
+        hint = "the file is damaged or another one: get it again from its publisher"
+        raise BytesError("ISO_WRONG_DIGEST", msg, hint=hint, at=str(path))
+
+
+def _size(path: Path) -> int:
+    try:
+        state = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        msg = f"there is no file {path}"
+        hint = "vega-image downloads no ISO: name one you have"
+        raise UsageError("ISO_ABSENT", msg, hint=hint, at=str(path)) from None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(state.st_mode):
+        msg = f"{path} is no regular file"
+        raise UsageError("ISO_NOT_A_FILE", msg, hint="name the .iso file", at=str(path))
+    return state.st_size
+
+
+def _sha256(path: Path, size: int, progress: Callable[[int, int], None]) -> str:
+    digest, done = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                progress(min(done, size), size)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return digest.hexdigest()
+
+
+def _unreadable(path: Path, error: OSError) -> BytesError:
+    msg = f"{path} cannot be read: {error.strerror}"
+    return BytesError("ISO_UNREADABLE", msg, hint=f"ls -l {path}", at=str(path))

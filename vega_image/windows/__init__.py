@@ -1,0 +1,1 @@
+"""Windows targets: what is rendered, and the facts it stands on."""
