@@ -34,6 +34,8 @@ def seen_by_hip(gathered: Gathered) -> Cause | None:
         return cause
     if hip_device(gathered) is not None:
         return None
+    if cause := _elsewhere(gathered, hip):
+        return cause
     others = ", ".join(sorted({one.arch or "unnamed" for one in hip.devices}))
     if len(hip.devices) == 1 and _on_card(gathered, hip.devices[0]):
         detail = f"HIP calls the device {others}, a Vega 20 is {GFX906}"
@@ -67,11 +69,26 @@ def hip_device(gathered: Gathered) -> HipDevice | None:
     """Return HIP's device for the card: by PCI bus, else the only gfx906 there is."""
     if isinstance(gathered.hip, NotAvailable):
         return None
-    named = [one for one in gathered.hip.devices if _gfx(one) == GFX906]
-    card = the_card(gathered)
+    named, card = _named(gathered.hip), the_card(gathered)
+    lone = named[0] if len(named) == 1 else None
     if card is None or card.bus is None:
-        return named[0] if len(named) == 1 else None
-    return next((one for one in named if one.bus in {card.bus, None}), None)
+        return lone
+    exact = next((one for one in named if one.bus == card.bus), None)
+    return exact or (lone if lone is not None and lone.bus is None else None)
+
+
+def _elsewhere(gathered: Gathered, hip: HipInfo) -> Cause | None:
+    named, card = _named(hip), the_card(gathered)
+    if not named or card is None:
+        return None
+    buses = ", ".join(f"bus {one.bus}" for one in named)
+    detail = f"HIP shows {GFX906} on {buses}, the card is on bus {card.bus}"
+    hint = "take other Vega 20 cards out, or remove HIP_VISIBLE_DEVICES"
+    return Cause("HIP_FAILED", detail, hint)
+
+
+def _named(hip: HipInfo) -> list[HipDevice]:
+    return [one for one in hip.devices if _gfx(one) == GFX906]
 
 
 def right_arch(gathered: Gathered) -> Cause | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.windowsmachine import CASES, DATA, NOW, lay
+from tests.windowsmachine import CASES, DATA, NOW, good_key, lay
 from vega_image.selftest import datafiles
 from vega_image.selftest.files import read_verdict
 from vega_image.selftest.gate import State
@@ -63,8 +63,16 @@ def test_what_decides_nothing_is_a_note(name: str, note: str, tmp_path: Path) ->
     assert any(note in one for one in verdict_of(name, tmp_path).notes)
 
 
-def test_the_card_keeps_hips_number(tmp_path: Path) -> None:
-    assert verdict_of("igpu-first", tmp_path).device == "hip:1"
+@pytest.mark.parametrize("name", ["igpu-first", "mi50-first"])
+def test_the_card_keeps_hips_number(name: str, tmp_path: Path) -> None:
+    assert verdict_of(name, tmp_path).device == "hip:1"
+
+
+def test_the_key_is_written_as_on_linux() -> None:
+    key = good_key().to_json()
+    assert (key["pci"], key["subsystem"]) == ("1002:66af", "1002:081e")
+    assert key["driver"].startswith("31.0.21925.1001 dlls sha256:")
+    assert (key["kernel"], key["vbios"]) == ("10.0.26100.4061", "113-D3600200-106")
 
 
 @pytest.mark.parametrize("file", sorted(FIELDS))

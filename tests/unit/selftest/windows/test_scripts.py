@@ -28,9 +28,8 @@ def script(name: str) -> str:
 
 
 def event_ids() -> dict[str, str]:
-    return dict(
-        re.findall(r"^    '([A-Z0-9_]+)' = (\d+)$", script("apply-verdict.ps1"), re.MULTILINE)
-    )
+    pattern = re.compile(r"^    '([A-Z0-9_]+)' = (\d+)$", re.MULTILINE)
+    return dict(pattern.findall(script("apply-verdict.ps1")))
 
 
 def blocks() -> dict[str, str]:
