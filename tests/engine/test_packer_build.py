@@ -136,16 +136,20 @@ def test_the_error_holds_the_last_thirty_lines(fake: Callable[[str], Bench]) -> 
     assert "line 10" in bench.log()
 
 
-@pytest.mark.parametrize("case", ["hang", "deaf"])
+@pytest.mark.parametrize(("case", "seconds", "grace"), [("hang", 3, 20), ("deaf", 1, 1)])
 def test_the_clock_ends_a_build_and_its_vm(
-    fake: Callable[[str], Bench], case: str, monkeypatch: pytest.MonkeyPatch
+    fake: Callable[[str], Bench],
+    case: str,
+    seconds: float,
+    grace: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("vega_image.engines.packerbuild.GRACE_SECONDS", 1.5)
+    monkeypatch.setattr("vega_image.engines.packerbuild.GRACE_SECONDS", grace)
     bench, lines = fake(case), list[str]()
     with pytest.raises(StageError) as caught:
-        bench.boot(bench.job(), timeout=1.5, on_line=lines.append)
+        bench.boot(bench.job(), timeout=seconds, on_line=lines.append)
     assert (caught.value.exit_code, caught.value.code) == (6, "PACKER_TIMED_OUT")
-    assert "no end after 1.5 s" in caught.value.message
+    assert f"no end after {seconds} s" in caught.value.message
     # Packer's own cleanup is heard, if it does any.
     assert ("Cancelling build, as asked" in lines) == (case == "hang")
     bench.nothing_left()
