@@ -276,19 +276,31 @@ def interrupted(bench: Bench, job: Boot, number: int, ready: Callable[[str], boo
         return child.returncode
 
 
+def hung(bench: Bench, number: int) -> int:
+    def heard(line: str) -> bool:
+        if line == "started\n":
+            until((bench.folder / "seen.ready").exists, lambda: "the fake is not ready")
+        return line == "started\n"
+
+    return interrupted(bench, bench.job(), number, heard)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_is_130_and_leaves_nothing(fake: Callable[[str], Bench], number: int) -> None:
     bench = fake("hang")
-    ready = bench.folder / "seen.ready"
-
-    def heard(line: str) -> bool:
-        if line == "started\n":
-            until(ready.exists, lambda: "the fake is not ready")
-        return line == "started\n"
-
-    assert interrupted(bench, bench.job(), number, heard) == 130
+    assert hung(bench, number) == 130
     bench.nothing_left()
-    assert "Cancelling" not in bench.log()
+    assert (bench.folder / "seen.cleaned").exists()
+
+
+def test_what_a_killed_build_left_goes_with_the_next(fake: Callable[[str], Bench]) -> None:
+    bench = fake("hang")
+    assert hung(bench, signal.SIGKILL) == -signal.SIGKILL
+    until(lambda: not marked(bench.environ["MARK"]), lambda: marked(bench.environ["MARK"]))
+    assert (bench.folder / "seen.cleaned").exists()
+    assert list((bench.folder / "out").iterdir())
+    fake("noise").boot(bench.job())
+    assert [path.name for path in (bench.folder / "out").iterdir()] == ["vm"]
 
 
 # -- the real packer, the real qemu, a guest of our own
