@@ -136,16 +136,20 @@ def test_the_error_holds_the_last_thirty_lines(fake: Callable[[str], Bench]) -> 
     assert "line 10" in bench.log()
 
 
-@pytest.mark.parametrize("case", ["hang", "deaf"])
+@pytest.mark.parametrize(("case", "seconds", "grace"), [("hang", 3, 20), ("deaf", 1, 1)])
 def test_the_clock_ends_a_build_and_its_vm(
-    fake: Callable[[str], Bench], case: str, monkeypatch: pytest.MonkeyPatch
+    fake: Callable[[str], Bench],
+    case: str,
+    seconds: float,
+    grace: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("vega_image.engines.packerbuild.GRACE_SECONDS", 1.5)
+    monkeypatch.setattr("vega_image.engines.packerbuild.GRACE_SECONDS", grace)
     bench, lines = fake(case), list[str]()
     with pytest.raises(StageError) as caught:
-        bench.boot(bench.job(), timeout=1.5, on_line=lines.append)
+        bench.boot(bench.job(), timeout=seconds, on_line=lines.append)
     assert (caught.value.exit_code, caught.value.code) == (6, "PACKER_TIMED_OUT")
-    assert "no end after 1.5 s" in caught.value.message
+    assert f"no end after {seconds} s" in caught.value.message
     # Packer's own cleanup is heard, if it does any.
     assert ("Cancelling build, as asked" in lines) == (case == "hang")
     bench.nothing_left()
@@ -272,19 +276,31 @@ def interrupted(bench: Bench, job: Boot, number: int, ready: Callable[[str], boo
         return child.returncode
 
 
+def hung(bench: Bench, number: int) -> int:
+    def heard(line: str) -> bool:
+        if line == "started\n":
+            until((bench.folder / "seen.ready").exists, lambda: "the fake is not ready")
+        return line == "started\n"
+
+    return interrupted(bench, bench.job(), number, heard)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_is_130_and_leaves_nothing(fake: Callable[[str], Bench], number: int) -> None:
     bench = fake("hang")
-    ready = bench.folder / "seen.ready"
-
-    def heard(line: str) -> bool:
-        if line == "started\n":
-            until(ready.exists, lambda: "the fake is not ready")
-        return line == "started\n"
-
-    assert interrupted(bench, bench.job(), number, heard) == 130
+    assert hung(bench, number) == 130
     bench.nothing_left()
-    assert "Cancelling" not in bench.log()
+    assert (bench.folder / "seen.cleaned").exists()
+
+
+def test_what_a_killed_build_left_goes_with_the_next(fake: Callable[[str], Bench]) -> None:
+    bench = fake("hang")
+    assert hung(bench, signal.SIGKILL) == -signal.SIGKILL
+    until(lambda: not marked(bench.environ["MARK"]), lambda: marked(bench.environ["MARK"]))
+    assert (bench.folder / "seen.cleaned").exists()
+    assert list((bench.folder / "out").iterdir())
+    fake("noise").boot(bench.job())
+    assert [path.name for path in (bench.folder / "out").iterdir()] == ["vm"]
 
 
 # -- the real packer, the real qemu, a guest of our own

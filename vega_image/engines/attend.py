@@ -89,16 +89,33 @@ def _pump(
 ) -> bool:
     """Pass lines on until the child ends (True) or the time is over (False)."""
     deadline = time.monotonic() + seconds
-    with selectors.DefaultSelector() as ready:
+    with selectors.DefaultSelector() as ready, _end_of(child) as end:
         for pipe in pipes:
             ready.register(pipe.handle, selectors.EVENT_READ, pipe)
+        if end is not None:
+            ready.register(end, selectors.EVENT_READ)
         while child.poll() is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             for key, _events in ready.select(min(left, _TICK)):
-                key.data.read(on_line)
+                if key.data is not None:
+                    key.data.read(on_line)
     return True
+
+
+@contextmanager
+def _end_of(child: Child) -> Iterator[int | None]:
+    """Yield a handle that can be read once the child has ended; None where there is none."""
+    try:
+        handle = os.pidfd_open(child.pid)
+    except OSError:
+        yield None
+        return
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 @dataclass(slots=True)

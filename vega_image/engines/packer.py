@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import re
 import signal
 import sys
@@ -93,11 +94,13 @@ class Packer:
     def fmt_check(self, folder: Path, files: Sequence[str]) -> tuple[Diagnostic, ...]:
         """Return what of `files` (below folder) is no HCL, or not as `packer fmt` writes it."""
         found: list[Diagnostic] = []
+        parents = sorted({posixpath.dirname(name) or "." for name in files})
+        # One question for a whole folder; which file it is only matters when something is.
+        unclean = {name for name in parents if self._fmt(folder, name)[0] != 0}
         for name in files:
-            call = PackerCall(
-                command="fmt", template=name, options={"check": True, "diff": True}
-            )
-            code, said = self.ask(call, cwd=folder)
+            if (posixpath.dirname(name) or ".") not in unclean:
+                continue
+            code, said = self._fmt(folder, name)
             if code == _UNFORMATTED:
                 what, line = "not as `packer fmt` writes it", _first_change(said)
                 found.append(Diagnostic(severity="fmt", message=what, path=name, line=line))
@@ -105,6 +108,10 @@ class Packer:
                 what = " ".join(said.split())
                 found.append(Diagnostic(severity="error", message=what, path=name))
         return tuple(found)
+
+    def _fmt(self, folder: Path, name: str) -> tuple[int, str]:
+        options = {"check": True, "diff": True}
+        return self.ask(PackerCall(command="fmt", template=name, options=options), cwd=folder)
 
     def validate(
         self,

@@ -1,0 +1,3 @@
+variable "x" {
+  description = "no end # refuse: PKR002
+}

@@ -1,0 +1,6 @@
+locals {
+  # refuse-next: PKR003
+  answer = <<-EOT
+    <ProductKey>AAAAA-BBBBB-CCCCC-DDDDD-EEEEE</ProductKey>
+  EOT
+}

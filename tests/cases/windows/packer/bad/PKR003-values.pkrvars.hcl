@@ -1,0 +1,2 @@
+locale      = "en-US"
+product_key = "XXXXX" # refuse: PKR003

@@ -1,0 +1,5 @@
+source "qemu" "x" {
+  iso_url      = var.iso_path
+  iso_checksum = "none" # refuse: PKR006
+  qemuargs = [["-serial", "file:${var.serial_log}"]]
+}
