@@ -70,7 +70,15 @@ def test_preflight_refuses_a_driver_branch_only_when_strict(windows: FakeWindows
         windows.play("preflight", {"preflight_driver_strict": True})
 
 
-STAGES = "prerequisites compiler-runtime enumeration math-libs wheels pytorch seal".split()  # noqa: SIM905
+STAGES = [
+    "prerequisites",
+    "compiler-runtime",
+    "enumeration",
+    "math-libs",
+    "wheels",
+    "pytorch",
+    "seal",
+]
 
 
 # A stage has 10 seconds, so that a role which waits for nothing ends.
@@ -176,7 +184,8 @@ def test_check_mode_starts_no_stage(windows: FakeWindows) -> None:
 def test_the_service_is_held_back_unless_the_record_says_pass(
     windows: FakeWindows,
     record: Json,
-    held: bool,  # noqa: FBT001
+    *,
+    held: bool,
 ) -> None:
     windows.say("win_stat", {"stat": {"exists": record is not None}})
     damaged: dict[str, Json] = {"content": base64.b64encode(b'{"state": "pass"').decode()}

@@ -26,7 +26,7 @@ def option(name: str, kind: str = "str", **more: object) -> Option:
         "options": (),
         **more,
     }
-    return Option(name=name, type=kind, **values)  # type: ignore[arg-type]
+    return Option(name=name, type=kind, **values)  # type: ignore[arg-type] # any of its fields
 
 
 DOC = ModuleDoc(
@@ -180,5 +180,5 @@ def test_a_list_as_text_cannot_be_checked() -> None:
         ("3.3.0", "newest", False),
     ],
 )
-def test_versions_are_compared_as_numbers(have: str, wanted: str, inside: bool) -> None:  # noqa: FBT001
+def test_versions_are_compared_as_numbers(have: str, wanted: str, *, inside: bool) -> None:
     assert within(have, wanted) is inside

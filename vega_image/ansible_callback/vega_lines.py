@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from ansible.plugins.callback import CallbackBase  # type: ignore[import-untyped]
+from ansible.plugins.callback import CallbackBase  # type: ignore[import-untyped] # ansible has no types
 
 DOCUMENTATION = """
 name: vega_lines
@@ -22,7 +22,7 @@ description:
 LONGEST = 4000
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]
+class CallbackModule(CallbackBase):  # type: ignore[misc] # the same
     """Write events as lines."""
 
     CALLBACK_VERSION = 2.0

@@ -148,7 +148,7 @@ def tasks_of(root: Path) -> Iterator[Task | Finding]:
 def _holds_tasks(inside: tuple[str, ...]) -> bool:
     if len(inside) > 4 and inside[1] == "roles":  # noqa: PLR2004 - playbooks/roles/NAME/KIND/FILE
         return inside[3] in {"tasks", "handlers"}
-    return len(inside) == 2 and inside[1] != "requirements.yml"  # noqa: PLR2004
+    return len(inside) == 2 and inside[1] != "requirements.yml"  # noqa: PLR2004 - playbooks/FILE
 
 
 def _playbook(node: Node | None, path: str) -> Iterator[Task | Finding]:

@@ -2,7 +2,8 @@
 
 No evaluation: an expression stays a run of tokens. Enough for rules that packer itself, which
 checks no secrets and stops at the first unknown plugin, cannot give. Grammar: HCL native
-syntax specification, without splitting templates inside strings.
+syntax specification, without splitting templates inside strings. Not python-hcl2: its
+`with_meta`, the only way to a line, does nothing since version 8 (its issue 291).
 """
 
 from __future__ import annotations

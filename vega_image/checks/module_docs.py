@@ -63,7 +63,7 @@ def read_docs(modules: Collection[str], *, scratch: Path, config: Path) -> dict[
 
 
 def _collections_exist(unknown: Collection[str], env: Mapping[str, str]) -> None:
-    names = {name.rpartition(".")[0] for name in unknown if name.count(".") >= 2}  # noqa: PLR2004
+    names = {name.rpartition(".")[0] for name in unknown if name.count(".") > 1}
     for name in sorted(names - {BUILTIN}):
         if not installed(name, env):
             raise absent(name)

@@ -20,8 +20,8 @@ WSL = Finding(
     title="WSL cannot compute on a gfx906 card in any published version",
     detail="HIP reaches a card here through /dev/dxg and librocdxg, whose closed device table "
     "(wkmi) holds no Vega 20; no variable reaches past it",
-    action="use Linux on the bare machine, or native Windows (vega-image build --target "
-    "windows-ltsc); --device cpu runs here and makes a reference",
+    action="use Linux on the bare machine, or native Windows; --device cpu runs here and makes "
+    "a reference",
     hazards=("WIN15", "WIN16"),
 )
 

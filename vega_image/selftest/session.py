@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -134,6 +135,10 @@ def prepare_session(wish: Wish) -> Session:
 def _known(wish: Wish) -> Known:
     if wish.facts is None:
         return know(wish.device)
+    if os.name != "nt":
+        # Anybody can write such a folder; here the kernel itself says who the card is.
+        text = "--facts tells of a Windows machine, and this is none"
+        raise SelftestError("USAGE", text, hint="--device hip, without --facts", at="--facts")
     if wish.verdict_file is not None:
         text = "on Windows the gate's record is not written by the run"
         hint = "selftest gate --begin, the run, selftest gate --finish --report"

@@ -75,8 +75,12 @@ def iso(tmp_path: Path) -> Path:
 
 def test_the_right_file_passes_and_progress_is_heard(iso: Path) -> None:
     heard: list[tuple[int, int]] = []
-    told = lambda done, total: heard.append((done, total))  # noqa: E731
-    verify_iso(iso, size=len(DATA), sha256=SHA.upper(), progress=told)
+    verify_iso(
+        iso,
+        size=len(DATA),
+        sha256=SHA.upper(),
+        progress=lambda done, total: heard.append((done, total)),
+    )
     assert len(heard) == 2
     assert heard[-1] == (len(DATA), len(DATA))
 

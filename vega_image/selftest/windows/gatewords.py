@@ -51,6 +51,12 @@ def parse_gate(options: argparse.Namespace) -> GateWish:
         )
     if options.again and not options.begin:
         raise SelftestError("USAGE", "--again is for --begin", hint="selftest gate --help")
+    if options.recorded and (options.begin or options.finish):
+        raise SelftestError(
+            "USAGE",
+            "a run begins and ends on facts of now, so --recorded only asks",
+            hint="selftest gate --facts DIR --state FILE --recorded",
+        )
     names = GateWish.__dataclass_fields__
     return GateWish(**{name: getattr(options, name) for name in names})
 

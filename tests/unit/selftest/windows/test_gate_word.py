@@ -15,6 +15,7 @@ from vega_image.selftest import datafiles
 from vega_image.selftest.arguments import parser
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.identity import suite_version
+from vega_image.selftest.main import main
 from vega_image.selftest.windows.card import card_gathered
 from vega_image.selftest.windows.folder import read_folder
 from vega_image.selftest.windows.gatewords import parse_gate
@@ -338,3 +339,20 @@ def test_the_run_refuses_what_is_not_the_card(
 
 def test_a_record_of_the_case_files_is_one_of_ours() -> None:
     assert json.loads(record({"exit": 0}))["state"] == "pass"
+
+
+@pytest.mark.parametrize("act", [["--begin"], ["--finish", "--report", "report.json"]])
+def test_no_run_begins_or_ends_on_recorded_facts(tmp_path: Path, act: list[str]) -> None:
+    words = ["gate", "--facts", str(tmp_path), "--state", str(tmp_path / "s.json"), *act]
+    with pytest.raises(SelftestError) as caught:
+        parse_gate(parser().parse_args([*words, "--recorded"]))
+    assert (caught.value.exit_code, caught.value.code) == (2, "USAGE")
+
+
+def test_a_folder_of_facts_makes_no_card_outside_windows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--level", "r1", "--device", "hip", "--facts", str(tmp_path), "--json"]
+    assert main(words) == 2
+    value = json.loads(capsys.readouterr().out)
+    assert (value["error"]["code"], value["error"]["at"]) == ("USAGE", "--facts")
