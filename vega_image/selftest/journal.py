@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -90,6 +91,30 @@ class Journal:
             self._mend(path)
         except OSError as error:
             raise self._refused(error) from error
+        self._keep_from_children()
+
+    def _keep_from_children(self) -> None:
+        """Close it in every copy of this process.
+
+        What runs there is judged and must not write here; and a copy that outlives us for a
+        moment, after a kill, would hold the lock against the next run.
+        """
+        if not hasattr(os, "register_at_fork"):
+            return
+        ours = weakref.ref(self)
+
+        def close() -> None:
+            journal = ours()
+            if journal is not None:
+                journal.drop()
+
+        os.register_at_fork(after_in_child=close)
+
+    def drop(self) -> None:
+        """Close the file as it is; may be called again."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
 
     def _mend(self, path: Path) -> None:
         # A line cut short by a kill must not swallow the first line of this run.
@@ -112,7 +137,7 @@ class Journal:
         """Take back what was added since it was opened, and close it."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, self._before)
-            os.close(self._file)
+            self.drop()
             if self._fresh:
                 self._path.unlink()
 
@@ -120,7 +145,7 @@ class Journal:
         """Make the lines durable. Raises SelftestError (5) where they cannot be."""
         try:
             os.fsync(self._file)
-            os.close(self._file)
+            self.drop()
         except OSError as error:
             raise self._refused(error) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from vega_image.selftest.errors import SelftestError
 from vega_image.selftest.journal import Entry, Journal, device_of, read_entries
+from vega_image.selftest.spawn import fork
 
 ROOT = Path(__file__).resolve().parents[3]
 ENTRY = Entry(
@@ -77,6 +79,24 @@ def test_a_second_run_appends_and_two_at_once_are_refused(tmp_path: Path) -> Non
     second.add(ENTRY)
     second.close()
     assert list(read_entries((tmp_path / "j").read_bytes())) == [ENTRY, ENTRY]
+
+
+def test_a_forked_child_has_neither_the_journal_nor_its_lock(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+
+    def body(pipe: int) -> None:
+        there = path in {link.resolve() for link in Path("/proc/self/fd").iterdir()}
+        os.write(pipe, b"held" if there else b"free")
+
+    child = fork(body)
+    try:
+        assert child.read(30) == b"free"
+    finally:
+        child.stop(1)
+    with pytest.raises(SelftestError):
+        Journal(path)
+    journal.close()
 
 
 def test_a_full_disk_is_exit_5() -> None:
