@@ -54,7 +54,9 @@ RECIPES = {"greet": "sha256:" + "1" * 64}
 
 def target(text: str = SPEC) -> Target:
     """Decode a spec."""
-    return decode_target(text, at="images/tiny.yaml")
+    target = decode_target(text, at="images/tiny.yaml")
+    assert isinstance(target, Target)
+    return target
 
 
 def package(name: str, version: str = "1.0-1", size: int = 1000) -> PackageFile:

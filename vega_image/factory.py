@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vega_image.anytarget import AnyTarget
 from vega_image.digest import digest, digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.plan import StepKind
 from vega_image.spec import Target
 from vega_image.specfile import check_references, decode_recipe, decode_target
+from vega_image.windows.spec import WindowsTarget
 
 PACKAGE = Path(__file__).parent
 CODE = frozenset({".py", ".tsv", ".yaml"})
@@ -80,7 +82,19 @@ class Factory:
         return self.root / "images" / f"{name}.lock.json"
 
     def target(self, name: str) -> Target:
-        """Read and check a spec.
+        """Read and check the spec of a target that is an image.
+
+        Raises UsageError TARGET_KIND for a Windows target, and what `spec` raises.
+        """
+        found = self.spec(name)
+        if isinstance(found, WindowsTarget):
+            msg = f"{name} is a Windows target: it is rendered and provisioned, no image of it"
+            hint = f"vega-image render|check|plan|lock|build {name}"
+            raise UsageError("TARGET_KIND", msg, hint=hint, at=name)
+        return found
+
+    def spec(self, name: str) -> AnyTarget:
+        """Read and check the spec of a target of any kind.
 
         Raises UsageError: UNKNOWN_TARGET (with a guess), SPEC_INVALID, SPEC_NOT_YAML.
         """

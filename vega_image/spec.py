@@ -47,6 +47,8 @@ class TargetKind(StrEnum):
     """The shape of what is handed over."""
 
     OCI = "oci"
+    WSL = "wsl"
+    WINDOWS = "windows"
 
 
 class Pin(Model):
@@ -81,15 +83,68 @@ class ArchiveSource(Model):
     sha256: Sha256
 
 
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+
+
 class GitSource(Model):
-    """One commit of a repository."""
+    """One commit of a repository; while nobody knows the commit, the branch it is to be of."""
 
     kind: Literal["git"]
     url: str
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    commit: Commit | None = None
+    branch: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_something(self) -> GitSource:
+        if self.commit is None and self.branch is None:
+            msg = "a git source wants a commit, or at least a branch"
+            raise ValueError(msg)
+        return self
 
 
-Source = Annotated[DebianSource | ArchiveSource | GitSource, Field(discriminator="kind")]
+class IsoSource(Model):
+    """An installation medium the user brings; nothing downloads it.
+
+    `iso` names one of the known media, or size, digest and editions are given here.
+    """
+
+    kind: Literal["iso"]
+    iso: Name | None = Field(default=None, description="a medium of the table of known ISOs")
+    size: int | None = Field(default=None, gt=0, description="bytes")
+    sha256: Sha256 | None = None
+    editions: dict[int, str] = Field(default_factory=dict, description="image index -> name")
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> IsoSource:
+        own = (self.size, self.sha256)
+        if self.iso is None and None in own:
+            msg = "an iso source wants `iso`, or both `size` and `sha256`"
+            raise ValueError(msg)
+        if self.iso is not None and (own != (None, None) or self.editions):
+            msg = "`iso` names a known medium, so `size`, `sha256` and `editions` are its own"
+            raise ValueError(msg)
+        return self
+
+
+class FileSource(Model):
+    """A file the office brings: an installer, a closed library. Nothing downloads it.
+
+    Without size and digest the lock holds it as `unresolved`, until somebody locks a copy.
+    """
+
+    kind: Literal["file"]
+    file: FileName
+    version: str | None = Field(default=None, min_length=1)
+    size: int | None = Field(default=None, gt=0, description="bytes")
+    sha256: Sha256 | None = None
+    where: str = Field(default="", description="who publishes it, in words")
+
+
+Source = Annotated[
+    DebianSource | ArchiveSource | GitSource | IsoSource | FileSource,
+    Field(discriminator="kind"),
+]
 
 
 class User(Model):
