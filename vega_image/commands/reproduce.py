@@ -94,7 +94,7 @@ def inside(layout: Layout, store: Store) -> tuple[Target, Lock]:
 
 def _baked(layout: Layout, target: Target, store: Store) -> dict[str, bytes]:
     """Read the find-db that was baked into an image; one made in the build is made again."""
-    if target.image.labels.get(ORIGIN) != Origin.BAKED:
+    if target.config.labels.get(ORIGIN) != Origin.BAKED:
         return {}
     contents = Contents(store)
     recorded = f"{FOLDER}/{ENVIRONMENT}"
