@@ -12,7 +12,7 @@ from typing import Final
 
 from vega_image.errors import BytesError, StageError
 from vega_image.oci.layout import open_plain
-from vega_image.rootfs.tarread import Member, TarStream
+from vega_image.rootfs.tarread import ByteSource, Member, TarStream
 from vega_image.store import CHUNK
 from vega_image.wsl.checks import Listing, Node, check_archive
 
@@ -51,10 +51,17 @@ class _Inflated:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TarStream]:
-    """Open an archive as a tar; raises BytesError NOT_AN_ARCHIVE, BLOB_GONE."""
+def inflated(path: Path) -> Iterator[ByteSource]:
+    """Open the tar inside an archive; raises BytesError NOT_AN_ARCHIVE, BLOB_GONE."""
     with open_plain(path) as file:
-        yield TarStream(_Inflated(file, path.name), path.name)
+        yield _Inflated(file, path.name)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TarStream]:
+    """Open an archive member by member; raises BytesError NOT_AN_ARCHIVE, BLOB_GONE."""
+    with inflated(path) as source:
+        yield TarStream(source, path.name)
 
 
 def list_archive(path: Path) -> Listing:
