@@ -47,7 +47,8 @@ serve:
 """
 
 MAKERS = dict.fromkeys(
-    ("root", "stage", "slim", "census", "finddb", "layers", "image"), "sha256:" + "0" * 64
+    ("root", "stage", "slim", "census", "finddb", "layers", "image", "archive"),
+    "sha256:" + "0" * 64,
 )
 RECIPES = {"greet": "sha256:" + "1" * 64}
 

@@ -12,8 +12,10 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from vega_image.model import Model
+from vega_image.wsl.spec import Wsl, misfits
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*$", max_length=100)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -41,6 +43,10 @@ def _relative(path: str) -> str:
 RootPath = Annotated[str, AfterValidator(_relative)]
 ContainerPath = Annotated[str, AfterValidator(_absolute)]
 Names = Annotated[frozenset[Name], PlainSerializer(sorted, list[str], when_used="json")]
+
+
+MISFIT = "kind_misfit"
+"""Type of the complaint about sections that a target's kind wants or cannot have."""
 
 
 class TargetKind(StrEnum):
@@ -312,8 +318,26 @@ class Target(Model):
     stages: tuple[Stage, ...] = ()
     slim: Slim | None = None
     census: Census | None = None
-    layers: tuple[Layer, ...] = Field(min_length=1)
+    layers: tuple[Layer, ...] = Field(default=(), min_length=1, description="kind oci")
     compression: Compression = Compression()
-    image: ImageConfig
+    image: ImageConfig | None = Field(default=None, description="kind oci")
     serve: Serve | None = None
     finddb: FindDb | None = None
+    wsl: Wsl | None = Field(default=None, description="kind wsl")
+
+    @model_validator(mode="after")
+    def _has_the_sections_of_its_kind(self) -> Target:
+        found = [f"{key}: {what}" for key, what in misfits(self.kind.value, self._said())]
+        if found:
+            raise PydanticCustomError(MISFIT, "{found}", {"found": "; ".join(found)})
+        return self
+
+    def _said(self) -> frozenset[str]:
+        empty = (None, ())
+        return frozenset(k for k in self.model_fields_set if getattr(self, k) not in empty)
+
+    @property
+    def config(self) -> ImageConfig:
+        """The configuration of an image; only a target of kind oci has one."""
+        assert self.image is not None
+        return self.image

@@ -13,9 +13,12 @@ from pydantic import BaseModel, ValidationError
 
 from vega_image.anytarget import SPECS, AnyTarget
 from vega_image.errors import UsageError
-from vega_image.spec import Stage, Target
+from vega_image.spec import MISFIT, Stage, Target, TargetKind
+from vega_image.windows.containers import refuse_windows_container
 from vega_image.windows.references import windows_dangling
 from vega_image.windows.spec import WindowsStage, WindowsTarget
+from vega_image.wsl.references import wsl_dangling
+from vega_image.wsl.spec import misfits
 
 Loc = tuple[int | str, ...]
 
@@ -40,19 +43,35 @@ def decode_target(text: str, *, at: str) -> AnyTarget:
 
 def _decoded(text: str, at: str) -> AnyTarget:
     node = _compose(text, at)
-    kind = _kind(node)
+    kind = _kind(node, at)
     complaints = list(_duplicate_keys(node, ()))
     if not complaints:
         try:
             return kind.model_validate_json(json.dumps(_value(node, at)))
         except ValidationError as error:
             complaints = _complaints(node, error, kind)
+            complaints += _misfits(node) if kind is Target else []
     raise _refusal(complaints, at)
 
 
-def _kind(node: yaml.MappingNode) -> type[Target | WindowsTarget]:
-    said = [str(value.value) for key, value in node.value if key.value == "kind"]
-    return SPECS.get(said[0] if said else "", Target)
+def _misfits(node: yaml.MappingNode) -> list[Complaint]:
+    """Complain of whole sections, also where others are refused for what is in them."""
+    values = {str(key.value): value for key, value in node.value}
+    said = frozenset(values) - {key for key, v in values.items() if _is_nothing(v)}
+    found = misfits(str(values["kind"].value) if "kind" in values else "", said)
+    return [Complaint(_line(_walk(node, (key,))[0]), key, what) for key, what in found]
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:null"
+
+
+def _kind(node: yaml.MappingNode, at: str) -> type[Target | WindowsTarget]:
+    said = [value for key, value in node.value if key.value == "kind"]
+    kind = str(said[0].value) if said else ""
+    if said:
+        refuse_windows_container(kind, at=f"{at}:{_line(said[0])}")
+    return SPECS.get(kind, Target)
 
 
 def decode_recipe(text: str, *, at: str) -> frozenset[str]:
@@ -108,6 +127,9 @@ def _dangling(target: Target) -> Iterator[tuple[str, str]]:
     if source is None or source.kind != "debian":
         name = target.root.source
         yield "root.source", f"no debian source called {name!r}{_guess(name, target.sources)}"
+    if target.kind is TargetKind.WSL:
+        yield from wsl_dangling(target)
+        return
     rest = [layer.name for layer in target.layers if layer.rest]
     if len(rest) != 1:
         yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
@@ -205,7 +227,7 @@ def _complaints(
     root: yaml.Node, error: ValidationError, kind: type[BaseModel]
 ) -> list[Complaint]:
     """Drop what pydantic says of a list only because one of its items was refused."""
-    found = [cast("dict[str, Any]", item) for item in error.errors()]
+    found = [cast("dict[str, Any]", i) for i in error.errors() if i["type"] != MISFIT]
     places = [cast("Loc", item["loc"]) for item in found]
     short = [i for i in found if i["type"] == "too_short" and _within(i["loc"], places)]
     return [_complaint(root, item, kind) for item in found if item not in short]
