@@ -1,0 +1,6 @@
+#Requires -Version 5.1
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+
+$a = 1
+$b = 'open # refuse: PS001

@@ -1,0 +1,3 @@
+#Requires -Version 5.1
+$ErrorActionPreference = 'Stop'
+# nothing follows # refuse-next: PS002
