@@ -121,7 +121,7 @@ def shared() -> dict[str, bytes]:
 
 def parts(asked: WindowsTarget, *, with_shared: bool = False) -> Parts:
     rows: list[StageRow] = []
-    files: dict[str, bytes] = {"stages/run-stage.ps1": b"# a stub\n"}
+    files: dict[str, bytes] = {"stages/run-stage.ps1": b"exit 0\n"}
     for number, stage in enumerate(asked.stages, 1):
         folder = f"{number}0-{stage.name}"
         inputs = "sha256:" + str(number) * 64
@@ -159,14 +159,12 @@ def tree(
     *,
     strategy: str = "source",
     more: str = "",
+    change: tuple[str, str] = ("", ""),
     resolved: bool = False,
-    with_shared: bool = False,
 ) -> dict[str, bytes]:
-    """Render the fixture."""
-    asked = target(spec(strategy=strategy, more=more))
-    return render_windows(
-        asked,
-        lock(asked, resolved=resolved),
-        platform=platform,
-        parts=parts(asked, with_shared=with_shared),
-    )
+    """Render the fixture; `more` is put below its spec, `change` is (old, new) in its text."""
+    text = spec(strategy=strategy, more=more)
+    assert change[0] in text
+    asked = target(text.replace(*change) if change[0] else text)
+    locked = lock(asked, resolved=resolved)
+    return render_windows(asked, locked, platform=platform, parts=parts(asked))
