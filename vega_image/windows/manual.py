@@ -159,13 +159,9 @@ def _file_lines(job: Job) -> Iterator[str]:
 
 def _build_lines(job: Job) -> Iterator[str]:
     name = job.target.name
-    if job.platform is Platform.METAL:
-        yield f'vega-image render {name} --platform qemu -o "$VM"'
-        yield '# ... follow "$VM/README.md" to the end of its section 4, then:'
-        yield 'qemu-img convert -O vhdx -o subformat=dynamic "$IMAGE" "$VHDX"'
-    elif job.platform is Platform.HYPERV:
+    if job.platform is Platform.HYPERV:
         yield from _hyperv_lines(job)
-    else:
+    elif job.platform is not Platform.METAL:
         yield 'cd "$TREE"'
         yield f'echo "{_iso_digest(job)}  $ISO" | sha256sum --check -'
         yield from _overlay_lines(job)

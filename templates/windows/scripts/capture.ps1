@@ -17,8 +17,10 @@ $ErrorActionPreference = 'Stop'
 $Dism = Join-Path $env:SystemRoot 'System32\dism.exe'
 
 function Test-Generalized {
-    # The image's own registry says whether sysprep has sealed it.
-    $hive = Join-Path $Windows 'Windows\System32\config\SOFTWARE'
+    # The image's own registry says whether sysprep has sealed it. A copy: the disk may be mounted
+    # for reading only.
+    $hive = Join-Path $env:TEMP 'vega-capture-software'
+    Copy-Item -LiteralPath (Join-Path $Windows 'Windows\System32\config\SOFTWARE') -Destination $hive -Force
     $reg = Join-Path $env:SystemRoot 'System32\reg.exe'
     Invoke-Program -FilePath $reg -Arguments @('load', 'HKLM\VegaCapture', $hive)
     try {
@@ -27,8 +29,11 @@ function Test-Generalized {
         $key.Dispose()
     }
     finally {
+        # An open handle would keep the hive loaded.
         [GC]::Collect()
+        [GC]::WaitForPendingFinalizers()
         Invoke-Program -FilePath $reg -Arguments @('unload', 'HKLM\VegaCapture')
+        Remove-Item -LiteralPath $hive -Force
     }
     return $state -eq 'IMAGE_STATE_GENERALIZE_RESEAL_TO_OOBE'
 }
