@@ -171,7 +171,9 @@ def _source(job: Job, *, newer: bool) -> dict[str, object]:
     if job.platform is Platform.QEMU:
         firmware = [] if newer else [("-bios", "${var.firmware}")]
         serial = ("-serial", "file:${var.serial_log}")
-        values["qemuargs"] = [*firmware, ("-cpu", "${var.cpu}"), serial]
+        # Packer would give as many sockets as CPUs, of which Windows 11 Enterprise uses two.
+        cores = ("-smp", f"cpus={target.machine.cpus},sockets=1,cores={target.machine.cpus}")
+        values["qemuargs"] = [*firmware, ("-cpu", "${var.cpu}"), cores, serial]
     if job.platform is Platform.PROXMOX:
         values |= _proxmox(target.disk.size_gib, newer=newer)
     return values

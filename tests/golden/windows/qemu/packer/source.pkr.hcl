@@ -38,6 +38,7 @@ source "qemu" "windows" {
   qemuargs = [
     ["-bios", "${var.firmware}"],
     ["-cpu", "${var.cpu}"],
+    ["-smp", "cpus=4,sockets=1,cores=4"],
     ["-serial", "file:${var.serial_log}"],
   ]
 }

@@ -42,6 +42,7 @@ source "qemu" "windows" {
 
   qemuargs = [
     ["-cpu", "${var.cpu}"],
+    ["-smp", "cpus=4,sockets=1,cores=4"],
     ["-serial", "file:${var.serial_log}"],
   ]
 }
