@@ -10,13 +10,26 @@ from pathlib import Path
 from vega_image.lock import Lock, LockedFile, LockedGit, LockedIso, LockedSource
 from vega_image.lockfile import seal
 from vega_image.specfile import decode_target
-from vega_image.windows.parts import Parts, StageRow
+from vega_image.windows.parts import Parts
 from vega_image.windows.references import STAGES
 from vega_image.windows.render import render_windows
 from vega_image.windows.spec import Platform, Strategy, WindowsTarget
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKING = ("compiler-runtime", "math-libs", "wheels", "pytorch")
+HEAD = b"""\
+#Requires -Version 5.1
+Set-StrictMode -Version 3.0
+$ErrorActionPreference = 'Stop'
+"""
+RUNNER = (
+    HEAD
+    + b"""\
+$stage = Join-Path $PSScriptRoot 'stage.json'
+& (Join-Path $PSScriptRoot 'stage.ps1') -Stage $stage
+exit $LASTEXITCODE
+"""
+)
 SPEC = """\
 schema: 1
 name: tiny-windows
@@ -53,6 +66,15 @@ class Forecast:
     minutes: Bound
     disk_gib: Bound
     memory_gib: Bound
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    folder: str
+    strategy: Strategy | None
+    inputs: str
+    forecast: Forecast
 
 
 def spec(*, strategy: str = "source", more: str = "") -> str:
@@ -120,24 +142,24 @@ def shared() -> dict[str, bytes]:
 
 
 def parts(asked: WindowsTarget, *, with_shared: bool = False) -> Parts:
-    rows: list[StageRow] = []
-    files: dict[str, bytes] = {"stages/run-stage.ps1": b"exit 0\n"}
+    rows: list[Row] = []
+    files: dict[str, bytes] = {"media/vega/stages/run-stage.ps1": RUNNER}
     for number, stage in enumerate(asked.stages, 1):
         folder = f"{number}0-{stage.name}"
         inputs = "sha256:" + str(number) * 64
         rows.append(
-            StageRow(
+            Row(
                 name=stage.name,
                 folder=folder,
-                recipe=stage.recipe,
                 strategy=stage.strategy,
                 inputs=inputs,
                 forecast=_forecast(number, stage.strategy),
             )
         )
         value = {"schema": 1, "stage": stage.name, "inputs": inputs}
-        files[f"stages/{folder}/stage.json"] = (json.dumps(value) + "\n").encode()
-    files["patches/clr/patches.json"] = b'{"patches": []}\n'
+        files[f"media/vega/stages/{folder}/stage.json"] = (json.dumps(value) + "\n").encode()
+        files[f"media/vega/stages/{folder}/stage.ps1"] = HEAD + b"exit 0\n"
+    files["media/vega/patches/clr/patches.json"] = b'{"patches": []}\n'
     return Parts(
         texts=texts(),
         stage_files=files,

@@ -1,7 +1,7 @@
 """What `render` writes for Windows: the shared core once, then only what differs from it.
 
 `pytest --update-golden` rewrites tests/golden/windows. `core` holds what is the same on every
-platform; a platform's folder what is its own; the others what differs from `qemu`.
+platform that has it; a platform's folder what is its own; the others what differs from `qemu`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ def trees() -> dict[str, dict[str, bytes]]:
 
 
 def core() -> dict[str, bytes]:
-    first, *others = (trees()[platform] for platform in Platform)
-    return {
-        path: data
-        for path, data in first.items()
-        if all(other.get(path) == data for other in others)
-    }
+    """Return what is the same wherever it is; context.json says which tree has which file."""
+    found: dict[str, bytes] = {}
+    for path in sorted({path for platform in Platform for path in trees()[platform]}):
+        there = [trees()[platform][path] for platform in Platform if path in trees()[platform]]
+        if len(there) > 1 and len(set(there)) == 1:
+            found[path] = there[0]
+    return found
 
 
 def parts() -> dict[str, dict[str, bytes]]:
@@ -91,7 +92,7 @@ def test_the_rendered_trees_are_the_golden_ones(*, update_golden: bool) -> None:
 
 def test_the_core_is_most_of_a_tree_and_a_platform_little() -> None:
     shared = core()
-    assert {"media/vega/scripts/prepare.ps1", "answer/unattend-oobe.xml"} <= shared.keys()
+    assert {"media/vega/scripts/account.ps1", "answer/unattend-oobe.xml"} <= shared.keys()
     for platform in Platform:
         own = trees()[platform].keys() - shared.keys()
         assert {"README.md", "context.json", "plan.json"} <= own

@@ -93,7 +93,7 @@ def variables(job: Job) -> list[Variable]:
         ),
         Variable(
             name="ssh_private_key_file",
-            description="the key whose public half is in media/vega/authorized_keys",
+            description="the private half of the key that README.md puts on the CD",
             default='""',
         ),
         Variable(

@@ -180,16 +180,16 @@ def _iso_digest(job: Job) -> str:
 
 def _overlays(job: Job) -> Iterator[tuple[str, str]]:
     if job.newer:
-        yield "plugins", "plugins"
+        yield "plugins", ""
     if job.target.machine.secure_boot or job.platform is Platform.PROXMOX:
-        yield "efi-tpm", "source"
+        yield "efi-tpm", "source.pkr.hcl"
     if job.target.updates.install_while_building:
-        yield "windows-update", "build"
+        yield "windows-update", "build.pkr.hcl"
 
 
 def _overlay_lines(job: Job) -> Iterator[str]:
     for overlay, place in _overlays(job):
-        yield f"cp packer/overlays/{overlay}.pkr.hcl packer/{place}.pkr.hcl"
+        yield f"cp packer/overlays/{overlay}.pkr.hcl packer/{place}"
     if job.newer:
         yield "packer init packer"
 
@@ -234,7 +234,7 @@ def _hyperv_lines(job: Job) -> Iterator[str]:
     yield "if ((Get-FileHash -LiteralPath $Iso -Algorithm SHA256).Hash -ne"
     yield f"    '{_iso_digest(job)}') {{ throw 'another medium' }}"
     for overlay, place in _overlays(job):
-        yield f"Copy-Item packer\\overlays\\{overlay}.pkr.hcl packer\\{place}.pkr.hcl -Force"
+        yield f"Copy-Item packer\\overlays\\{overlay}.pkr.hcl packer\\{place} -Force"
     if job.newer:
         yield "packer.exe init packer"
     yield "packer.exe build `"
@@ -271,6 +271,11 @@ def _layout_lines(job: Job) -> Iterator[str]:
     yield "diskpart.exe /s X:\\layout.txt"
     yield f"dism.exe /Apply-Image /ImageFile:D:\\{job.target.name}.wim /Index:1 /ApplyDir:W:\\"
     yield "bcdboot.exe W:\\Windows /s S: /f UEFI"
+    for source, place in (
+        ("answer\\unattend-oobe.xml", "Panther\\unattend.xml"),
+        ("media\\vega\\firstboot\\SetupComplete.cmd", "Setup\\Scripts"),
+    ):
+        yield f"Copy-Item D:\\{source} W:\\Windows\\{place} -Force"
     yield "wpeutil.exe reboot"
 
 

@@ -11,8 +11,14 @@ from collections.abc import Iterator, Mapping
 
 from vega_image.errors import UsageError
 from vega_image.windows.parts import Job
+from vega_image.windows.spec import Platform
 
 _FIRST_BOOT = "firstboot/windows"
+# Windows Setup and Packer call the others; a bare machine gets a Windows that they have made.
+_ON_METAL = frozenset(
+    {"tell.ps1", "capture.ps1", "first-boot.ps1", "account.ps1", "build-root.ps1"}
+)
+_ONLY_METAL = frozenset({"capture.ps1"})
 # A run of the self-test must end before the clock of its task does.
 _RUN_SHARE = (2, 3)
 
@@ -22,20 +28,31 @@ def render_media(job: Job, image: str) -> dict[str, bytes]:
 
     Raises UsageError TEMPLATE_ABSENT or TEMPLATE_INVALID.
     """
-    files = dict(job.parts.stage_files)
+    files: dict[str, bytes] = {}
     for name, data in job.parts.below("windows/scripts"):
-        files[f"scripts/{name}"] = data
+        if _is_for(job.platform, name):
+            files[f"scripts/{name}"] = data
     defaults = _defaults(job)
     for name, data in job.parts.below(_FIRST_BOOT):
         files[f"firstboot/{name}"] = _with_defaults(name, data, defaults.get(name, {}))
     files["image.json"] = _json(_image(job, image))
     files["settings.json"] = _json(_settings(job))
-    files["payload.json"] = _json({"schema": 1, "files": list(_payload(job))})
-    for name in ("scripts/prepare.ps1", "firstboot/register-task.ps1"):
+    metal = job.platform is Platform.METAL
+    if not metal:
+        # Only a CD has a payload; stages have their digests in stage.json.
+        files["payload.json"] = _json({"schema": 1, "files": list(_payload(job))})
+    first = "scripts/capture.ps1" if metal else "scripts/prepare.ps1"
+    for name in (first, "scripts/first-boot.ps1", "firstboot/register-task.ps1"):
         if name not in files:
             msg = f"templates/windows: {name} is not there"
             raise UsageError("TEMPLATE_ABSENT", msg, at=name)
-    return {f"media/vega/{name}": data for name, data in sorted(files.items())}
+    return {f"media/vega/{name}": data for name, data in files.items()}
+
+
+def _is_for(platform: Platform, script: str) -> bool:
+    if platform is Platform.METAL:
+        return script in _ON_METAL
+    return script not in _ONLY_METAL
 
 
 def _defaults(job: Job) -> dict[str, dict[str, str]]:

@@ -49,24 +49,36 @@ class Forecast(Protocol):
         """Memory of the machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRow:
-    """One stage of the native build: `folder` is NN-NAME, `inputs` the digest of stage.json."""
+class StageRow(Protocol):
+    """One stage of the native build, as its folder NN-NAME on the media has it."""
 
-    name: str
-    folder: str
-    recipe: str
-    strategy: Strategy | None
-    inputs: str
-    forecast: Forecast
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def folder(self) -> str:
+        """NN-NAME, below media/vega/stages."""
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """How it gets its result, if it makes one."""
+
+    @property
+    def inputs(self) -> str:
+        """The digest of stage.json's `inputs`."""
+
+    @property
+    def forecast(self) -> Forecast:
+        """What it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Texts by their path.
 
-    `texts`: below templates/, of `windows/` and `firstboot/windows/`; `stage_files`: below
-    media/vega/, that is stages/ and patches/; `shared`: playbooks/ and inventory/.
+    `texts`: below templates/, of `windows/` and `firstboot/windows/`; the others in the tree:
+    `stage_files`: media/vega/stages and media/vega/patches; `shared`: playbooks and inventory.
     """
 
     texts: Mapping[str, bytes]

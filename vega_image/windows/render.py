@@ -40,13 +40,9 @@ def render_windows(
     """
     job = Job(target, lock, platform, parts)
     files: dict[str, bytes] = {}
-    made = (
-        render_hcl(job),
-        render_answers(job),
-        render_media(job, image_id(job)),
-        parts.shared,
-    )
-    for group in (*made, {"README.md": render_manual(job)}):
+    made = (render_hcl(job), render_answers(job), render_media(job, image_id(job)))
+    given = (parts.stage_files, parts.shared)
+    for group in (*made, *given, {"README.md": render_manual(job)}):
         for path, data in group.items():
             if path in files:
                 msg = f"{path}: two templates make this file"
@@ -105,7 +101,6 @@ def _plan(job: Job) -> dict[str, object]:
             {
                 "stage": row.name,
                 "folder": row.folder,
-                "recipe": row.recipe,
                 "strategy": row.strategy,
                 "inputs": row.inputs,
                 "minutes": row.forecast.minutes.value,

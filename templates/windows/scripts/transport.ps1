@@ -54,7 +54,11 @@ function Install-Server {
     if (Test-Path -LiteralPath $unpacked) {
         Remove-Item -LiteralPath $unpacked -Recurse -Force
     }
-    Invoke-Script -Path (Join-Path $Place 'install-sshd.ps1')
+    $installer = @(Get-ChildItem -LiteralPath $Place -Filter 'install-sshd*' -File)
+    if ($installer.Count -ne 1) {
+        throw ('{0} holds {1} installers of the service' -f $Archive, $installer.Count)
+    }
+    Invoke-Script -Path $installer[0].FullName
 }
 
 function Set-Private {

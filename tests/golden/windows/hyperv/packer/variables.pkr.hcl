@@ -23,7 +23,7 @@ variable "serial_log" {
 }
 
 variable "ssh_private_key_file" {
-  description = "the key whose public half is in media/vega/authorized_keys"
+  description = "the private half of the key that README.md puts on the CD"
   type        = string
   default     = ""
 }
