@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
+from vega_image.lock import LockedGit
 from vega_image.render import render_text
 from vega_image.spec import GitSource, IsoSource
 from vega_image.windows.hcl import variables
@@ -55,6 +56,7 @@ def render_manual(job: Job) -> bytes:
         "steps": _steps(job),
         "number": 6,
         "provision_lines": _provision_lines(job),
+        "git": _git(job),
         "level": target.first_boot.level,
         "port": target.first_boot.port,
         "limit": target.first_boot.time_limit_minutes,
@@ -94,6 +96,15 @@ def _values(job: Job) -> Iterator[tuple[str, str, str]]:
             "what that one makes",
         )
         yield "VHDX", f'"$HOME/{job.target.name}.vhdx"', "the same for Windows"
+
+
+def _git(job: Job) -> list[tuple[str, str, str]]:
+    sources = sorted(job.lock.sources.items())
+    return [
+        (name, source.url, source.commit or f"{source.branch}, no commit yet")
+        for name, source in sources
+        if isinstance(source, LockedGit)
+    ]
 
 
 def _missing(job: Job) -> str:
