@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from tests.factory import RECIPES, lock, target
+from tests.windowstree import texts, tree
 from vega_image.lockfile import check_lock, decode_lock, encode_lock
 from vega_image.plan import StepKind, make_plan
 from vega_image.render import Texts, render_stage, render_target
@@ -35,6 +36,17 @@ def walk() -> dict[str, bytes]:
     }
     stage = render_stage(spec.stages[0], recipe, epoch=locked.epoch, gpu=spec.gpu)
     return render_target(spec, locked, texts=TEXTS, stages={"greet": stage})
+
+
+def test_a_windows_tree_is_made_of_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tree()  # texts, the table of media and the modules are read now
+    assert texts()
+    with monkeypatch.context() as world:
+        world.setattr(subprocess, "Popen", bomb)
+        world.setattr(socket, "socket", bomb)
+        world.setattr(builtins, "open", bomb)
+        world.setattr(time, "time", bomb)
+        assert tree() == expected
 
 
 def test_the_first_half_of_the_line_is_pure(monkeypatch: pytest.MonkeyPatch) -> None:

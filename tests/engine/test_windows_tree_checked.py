@@ -1,0 +1,206 @@
+"""The rendered Windows trees before the real packer, and their README.md read as a script."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.windowstree import tree
+from vega_image.checks.hclrules import check_hcl
+from vega_image.checks.packer import check_packer
+from vega_image.windows.spec import Platform
+
+WITH_VM = [Platform.QEMU, Platform.HYPERV, Platform.PROXMOX]
+NEWER = "updates: {install_while_building: true}\n"
+SECURE = ("memory_gib: 8", "memory_gib: 8, secure_boot: true")
+STUB = """\
+import json, os, pathlib, sys
+name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
+with open(os.environ["LOG"], "a") as log:
+    log.write(json.dumps([name, os.getcwd(), *words]) + "\\n")
+if name == "packer" and words[0] == "build":
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    if "serial_log" in given:
+        pathlib.Path(given["serial_log"]).write_text("VEGA-IMAGE READY tiny-windows 1.0.0\\n")
+if name == "vega-image" and words[0] == "selftest":
+    pathlib.Path(words[-1]).write_text("a zip")
+if name == "xorriso":
+    pathlib.Path(words[-1]).mkdir()
+"""
+
+
+@pytest.mark.needs("packer")
+@pytest.mark.parametrize("platform", WITH_VM)
+def test_packer_accepts_the_core_and_the_form_of_the_overlays(platform: Platform) -> None:
+    assert check_packer(tree(platform)) == []
+    if platform is not Platform.PROXMOX:
+        assert check_packer(tree(platform, more=NEWER, change=SECURE)) == []
+
+
+@pytest.mark.needs("packer")
+def test_packer_sees_a_file_for_the_cd_that_is_missing() -> None:
+    files = tree()
+    del files["media/autounattend.xml"]
+    [item] = check_packer(files)
+    assert item.rule == "PKR002"
+    assert "autounattend.xml" in item.message
+
+
+class Desk:
+    """A folder with a tree, the operator's files, and stubs that note what was called."""
+
+    def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
+        self.folder = folder / "a folder é"
+        self.tree = self.folder / "tree"
+        for path, data in files.items():
+            place = self.tree / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        (self.folder / "payload").mkdir()
+        (self.folder / ".ssh").mkdir()
+        for name in ("OpenSSH-Win64.zip", "virtio-win.iso", "ninja-win.zip"):
+            (self.folder / "payload" / name).write_text(name)
+        (self.folder / ".ssh" / "vega.pub").write_text("ssh-ed25519 AAAA\n")
+        self.log = self.folder / "calls"
+        self.programs = self.folder / "bin"
+        self.programs.mkdir()
+        for name in (
+            "vega-image",
+            "packer",
+            "xorriso",
+            "ansible-playbook",
+            "qemu-img",
+            "sha256sum",
+        ):
+            program = self.programs / name
+            program.write_text(f"#!{sys.executable}\n{STUB}")
+            program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    def run(self) -> list[list[str]]:
+        """Run every `sh` block of README.md, one after another, in one shell."""
+        import json
+
+        script = "set -eu\n" + "\n".join(blocks(self.readme()))
+        environ = {
+            "HOME": str(self.folder),
+            "LOG": str(self.log),
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+        }
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.tree,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def readme(self) -> str:
+        return (self.tree / "README.md").read_text()
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("platform", Platform)
+def test_readme_runs_from_top_to_bottom(tmp_path: Path, platform: Platform) -> None:
+    desk = Desk(tmp_path, tree(platform))
+    calls = desk.run()
+    names = [call[0] for call in calls]
+    assert calls[0][2:] == ["lock", "tiny-windows", "--payload", str(desk.folder / "payload")]
+    wanted = ["render", "tiny-windows", "--platform", platform.value, "-o", str(desk.tree)]
+    assert calls[1][2:] == wanted
+    assert names[-1] == "ansible-playbook"
+    assert calls[-1][1] == str(desk.tree / "playbooks")
+    said = f'{{"vega_tree": "{desk.tree}", "vega_native_build": true}}'
+    assert calls[-1][2:] == [
+        "--inventory",
+        str(desk.tree / "inventory/office.yaml"),
+        "--extra-vars",
+        said,
+        "windows.yaml",
+    ]
+    media = desk.tree / "media/vega"
+    assert (media / "vega-selftest.pyz").exists()
+    assert {p.name for p in (media / "installers").iterdir()} >= {"ninja-win.zip"}
+    if platform is not Platform.METAL:
+        assert (media / "authorized_keys").read_text() == "ssh-ed25519 AAAA\n"
+        assert (media / "installers/OpenSSH-Win64.zip").exists()
+    if platform in {Platform.QEMU, Platform.PROXMOX}:
+        drivers = {path.name for path in (media / "drivers").iterdir()}
+        assert drivers == {"vioscsi", "viostor", "vioserial", "NetKVM"}
+        assert "packer" in names
+
+
+def test_readme_of_a_resolved_lock_locks_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, tree(resolved=True))
+    assert "Nothing: every file has its digest" in desk.readme()
+    assert not [call for call in desk.run() if call[2] == "lock"]
+
+
+@pytest.mark.needs("packer")
+@pytest.mark.parametrize("word", [None, "firmware=", "serial_log="])
+def test_the_packer_command_of_the_page_is_one_that_packer_accepts(
+    tmp_path: Path, word: str | None
+) -> None:
+    """Also with a word spoilt, which packer must refuse."""
+    desk = Desk(tmp_path, tree())
+    [build] = [call for call in desk.run() if call[0] == "packer"]
+    words = ["validate", *build[3:]]
+    if word is not None:
+        words = [item.replace(word, "nobody=") for item in words]
+    # Packer reads the key, and an empty name is no key.
+    key = next(item for item in words if item.startswith("ssh_private_key_file="))
+    assert key == f"ssh_private_key_file={desk.folder / '.ssh/vega'}"
+    words[words.index(key)] = "ssh_private_key_file="
+    (desk.folder / "windows.iso").touch()
+    program = shutil.which("packer")
+    assert program is not None
+    done = subprocess.run(
+        [program, *words],
+        cwd=build[1],
+        env={**os.environ, "CHECKPOINT_DISABLE": "1", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == (word is None), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("platform", WITH_VM)
+def test_the_packer_command_names_every_variable_but_secrets(platform: Platform) -> None:
+    files = tree(platform)
+    texts = {path: data.decode() for path, data in files.items() if path.endswith(".hcl")}
+    core = {path: text for path, text in texts.items() if "overlays" not in path}
+    _, declared = check_hcl(core)
+    page = files["README.md"].decode()
+    given = set(re.findall(r"-var \"?(\w+)=", page))
+    secret = {name for name, block in declared.items() if block.attribute("sensitive")}
+    unused = {"output_directory", "serial_log"} if platform is Platform.PROXMOX else set()
+    assert given == declared.keys() - secret - unused
+    # A secret on a command line can be read by others.
+    assert not secret & given
+
+
+@pytest.mark.parametrize("platform", Platform)
+def test_blocks_are_marked_for_the_machine_they_are_for(platform: Platform) -> None:
+    page = tree(platform)["README.md"].decode()
+    kinds = re.findall(r"^```(\w*)$", page, re.MULTILINE)
+    assert {kind for kind in kinds if kind} == {"sh", "powershell"}
+    for block in blocks(page):
+        assert not re.search(r"[A-Z]:\\", block)
+        shlex.split(block, comments=True)
+    for word in ("PROVEN", "HIP_PAL_GAP", "Never run", "docs/windows-gate.md"):
+        assert word in page
+    assert page.count("\n") < 190
