@@ -47,14 +47,17 @@ serve:
 """
 
 MAKERS = dict.fromkeys(
-    ("root", "stage", "slim", "census", "finddb", "layers", "image"), "sha256:" + "0" * 64
+    ("root", "stage", "slim", "census", "finddb", "layers", "image", "archive"),
+    "sha256:" + "0" * 64,
 )
 RECIPES = {"greet": "sha256:" + "1" * 64}
 
 
 def target(text: str = SPEC) -> Target:
     """Decode a spec."""
-    return decode_target(text, at="images/tiny.yaml")
+    target = decode_target(text, at="images/tiny.yaml")
+    assert isinstance(target, Target)
+    return target
 
 
 def package(name: str, version: str = "1.0-1", size: int = 1000) -> PackageFile:

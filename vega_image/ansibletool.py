@@ -57,4 +57,6 @@ def environment(
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_GALAXY_SERVER_LIST": "",
         "PYTHONDONTWRITEBYTECODE": "1",
+        # A library's warning lands in the middle of what is read as JSON or as findings.
+        "PYTHONWARNINGS": "ignore",
     }

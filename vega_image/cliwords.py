@@ -75,7 +75,7 @@ def render(call: Call, *, target: str, output: Path, context: bool) -> int:
 @click.command()
 @target_argument
 @click.option("--until", metavar="STEP", help="Stop after this step (`render`: before any).")
-@click.option("-o", "--output", type=FOLDER, help="Also write the OCI layout here.")
+@click.option("-o", "--output", type=FOLDER, help="Also write what was built here.")
 @click.option(
     "--relock",
     type=click.Choice(["never", "if-gone"]),
@@ -86,6 +86,7 @@ def render(call: Call, *, target: str, output: Path, context: bool) -> int:
 @click.option("--level", type=click.IntRange(1, 22), help="Override the spec's level.")
 @click.option("--dry-run", is_flag=True, help="Walk the whole line, make nothing.")
 @click.option("--accept-unproven", is_flag=True, help="Run recipes never executed before.")
+@click.option("--url-base", metavar="URL", help="kind wsl: where the office serves -o's files.")
 @fetching
 @engine
 @word
@@ -100,8 +101,9 @@ def build(  # noqa: PLR0913 - one parameter per option
     level: int | None,
     dry_run: bool,
     accept_unproven: bool,
+    url_base: str | None,
 ) -> int:
-    """Build TARGET into the store as an OCI image, tagged VERSION-candidate."""
+    """Build TARGET into the store: an OCI image tagged VERSION-candidate, a .wsl archive."""
     from vega_image.commands.build import BuildRequest
     from vega_image.commands.build import build as run
 
@@ -114,6 +116,7 @@ def build(  # noqa: PLR0913 - one parameter per option
         level=level,
         dry_run=dry_run,
         accept_unproven=accept_unproven,
+        url_base=url_base,
     )
     return run(call, request)
 

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vega_image.anytarget import AnyTarget
 from vega_image.digest import digest, digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.plan import StepKind
 from vega_image.spec import Target
 from vega_image.specfile import check_references, decode_recipe, decode_target
+from vega_image.windows.containers import refuse_windows_container
+from vega_image.windows.spec import WindowsTarget
 
 PACKAGE = Path(__file__).parent
 CODE = frozenset({".py", ".tsv", ".yaml"})
@@ -27,6 +30,7 @@ MODULES: Mapping[StepKind, tuple[str, ...]] = {
     StepKind.FINDDB: ("finddb", "rootfs", "engines/find_db.py"),
     StepKind.LAYERS: ("rootfs", "oci", "engines/native.py"),
     StepKind.IMAGE: ("oci", "engines/native.py"),
+    StepKind.ARCHIVE: ("rootfs", "oci", "wsl", "engines/native.py"),
 }
 
 
@@ -80,12 +84,25 @@ class Factory:
         return self.root / "images" / f"{name}.lock.json"
 
     def target(self, name: str) -> Target:
-        """Read and check a spec.
+        """Read and check the spec of a target that is an image.
+
+        Raises UsageError TARGET_KIND for a Windows target, and what `spec` raises.
+        """
+        found = self.spec(name)
+        if isinstance(found, WindowsTarget):
+            msg = f"{name} is a Windows target: it is rendered and provisioned, no image of it"
+            hint = f"vega-image render|check|plan|lock|build {name}"
+            raise UsageError("TARGET_KIND", msg, hint=hint, at=name)
+        return found
+
+    def spec(self, name: str) -> AnyTarget:
+        """Read and check the spec of a target of any kind.
 
         Raises UsageError: UNKNOWN_TARGET (with a guess), SPEC_INVALID, SPEC_NOT_YAML.
         """
         known = self.names()
         if name not in known:
+            refuse_windows_container(name, at=name)
             close = difflib.get_close_matches(name, known, n=1)
             guess = f"; did you mean {close[0]!r}?" if close else ""
             msg = f"no target {name!r} in {self.root / 'images'}{guess}"
@@ -136,6 +153,13 @@ class Factory:
         """Read a template by its path under templates/, from here or from the package."""
         here = self.root / "templates" / path
         return _text(here if here.is_file() else _shipped() / "templates" / path)
+
+    def folder(self, name: str) -> dict[str, bytes]:
+        """Read all files below playbooks/ or inventory/, from here or from the package."""
+        here = self.root if (self.root / name).is_dir() else _shipped()
+        paths = sorted(p for p in (here / name).rglob("*") if p.is_file())
+        kept = [path for path in paths if "__pycache__" not in path.parts]
+        return {path.relative_to(here).as_posix(): path.read_bytes() for path in kept}
 
     def makers(self) -> dict[StepKind, str]:
         """Digest the code that makes each kind of step: new code never reuses old results."""

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from vega_image.digest import PREFIX
 from vega_image.errors import UsageError
-from vega_image.records import IMAGES, RUNS, BuiltImage, RunRecord, recall, remember
+from vega_image.records import (
+    ARCHIVES,
+    IMAGES,
+    RUNS,
+    BuiltArchive,
+    BuiltImage,
+    RunRecord,
+    recall,
+    remember,
+)
 from vega_image.store import Store
 
 
@@ -51,6 +60,8 @@ def layout_of(store: Store, ref: str) -> Path:
     name, _, digest = ref.partition("@")
     name, _, tag = name.removeprefix("localhost/").partition(":")
     image = built_image(store, name) if _safe(name) else None
+    if image is None and _safe(name) and recall(store, ARCHIVES, name, BuiltArchive):
+        raise no_image(name)
     if image is None:
         msg = f"{ref}: no such image in {store.root}"
         raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint=f"vega-image build {name}")
@@ -63,6 +74,13 @@ def layout_of(store: Store, ref: str) -> Path:
         hint = f"{name}@{image.digest}" if known else f"{name}@sha256:<64 hex digits>"
         raise UsageError("IMAGE_UNKNOWN", msg, at=ref, hint=hint)
     return Path(image.layout)
+
+
+def no_image(name: str) -> UsageError:
+    """Make the error for a word that needs an image, said of a .wsl target."""
+    msg = f"{name} is a .wsl archive: Windows starts it, there is no image that runs here"
+    hint = f"vega-image build|inspect|reproduce {name}"
+    return UsageError("TARGET_KIND", msg, hint=hint, at=name)
 
 
 def _safe(name: str) -> bool:

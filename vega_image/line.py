@@ -82,7 +82,7 @@ def _job(
         target=prepared.target.name,
         plan=prepared.plan,
         engines=engines,
-        files=prepared.stages,
+        files={**prepared.stages, StepKind.ARCHIVE.value: prepared.added},
         objects=_source_objects(prepared),
         store=store,
         epoch=prepared.lock.epoch,

@@ -58,16 +58,45 @@ class LockedArchive(Model):
 
 
 class LockedGit(Model):
-    """A commit; `tree_sha256` is the digest of its `git archive`, null while unresolved."""
+    """A commit; `tree_sha256` is the digest of its `git archive`, null while unresolved.
+
+    What `on_machine` is fetched by the workstation that builds it, with its submodules: there
+    the commit is the pin, and no archive is made of it here.
+    """
 
     kind: Literal["git"]
     url: str
-    commit: str
+    commit: str | None
+    branch: str | None = None
+    on_machine: bool = False
     size: int | None = None
     tree_sha256: Sha256 | None
 
 
-LockedSource = Annotated[LockedDebian | LockedArchive | LockedGit, Field(discriminator="kind")]
+class LockedIso(Model):
+    """An installation medium: size in bytes, digest, and its editions by image index."""
+
+    kind: Literal["iso"]
+    iso: str
+    size: int = Field(gt=0)
+    sha256: Sha256
+    editions: dict[int, str]
+
+
+class LockedFile(Model):
+    """A file the office brings; size and digest are null while nobody has locked a copy."""
+
+    kind: Literal["file"]
+    file: str
+    version: str | None = None
+    size: int | None
+    sha256: Sha256 | None
+
+
+LockedSource = Annotated[
+    LockedDebian | LockedArchive | LockedGit | LockedIso | LockedFile,
+    Field(discriminator="kind"),
+]
 
 
 class Lock(Model):

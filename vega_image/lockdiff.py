@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from vega_image.debversion import compare
-from vega_image.lock import Lock, LockedDebian, LockedSource, PackageFile, ReleaseFile
+from vega_image.lock import (
+    Lock,
+    LockedArchive,
+    LockedDebian,
+    LockedFile,
+    LockedGit,
+    LockedIso,
+    LockedSource,
+    PackageFile,
+    ReleaseFile,
+)
 
 
 def describe_change(old: Lock | None, new: Lock) -> tuple[str, ...]:
@@ -38,7 +48,17 @@ def _source(name: str, old: LockedSource | None, new: LockedSource | None) -> It
             yield from (f"{name}: {line}" for line in _debian(before, new))
     elif new != old:
         state = "new" if old is None else "changed"
-        yield f"{name}: {state}: {new.url}{_size(new.size)}"
+        yield f"{name}: {state}: {_place(new)}{_size(new.size)}"
+
+
+def _place(source: LockedArchive | LockedGit | LockedIso | LockedFile) -> str:
+    match source.kind:
+        case "archive" | "git":
+            return source.url
+        case "iso":
+            return source.iso
+        case "file":
+            return source.file
 
 
 def _debian(old: LockedDebian | None, new: LockedDebian) -> Iterator[str]:

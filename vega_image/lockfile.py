@@ -12,15 +12,16 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from vega_image.anytarget import AnyTarget
 from vega_image.digest import Json, canonical, digest
 from vega_image.errors import LockError, UsageError
 from vega_image.lock import Lock, LockedDebian, LockedSource
 from vega_image.model import Model
 from vega_image.sources.address import split_credentials
-from vega_image.spec import DebianSource, Source, Target
+from vega_image.spec import ArchiveSource, GitSource, Source
 
 
-def spec_digest(target: Target) -> str:
+def spec_digest(target: AnyTarget) -> str:
     """Digest what a lock depends on: the sources and the epoch.
 
     Nothing else of a spec is in it: an edited label or layer asks for a new image, not for
@@ -31,7 +32,7 @@ def spec_digest(target: Target) -> str:
 
 
 def seal(
-    target: Target, sources: Mapping[str, LockedSource], *, tools: Mapping[str, str]
+    target: AnyTarget, sources: Mapping[str, LockedSource], *, tools: Mapping[str, str]
 ) -> Lock:
     """Make the lock of resolved sources, with its epoch and its digest of itself.
 
@@ -74,7 +75,7 @@ def decode_lock(data: bytes, *, at: str) -> Lock:
     return lock
 
 
-def check_lock(lock: Lock, target: Target, *, tools: Mapping[str, str]) -> None:
+def check_lock(lock: Lock, target: AnyTarget, *, tools: Mapping[str, str]) -> None:
     """Hold a lock against today's spec and tools; raises LockError LOCK_STALE."""
     changes = [*_spec_changes(lock, target), *_tool_changes(lock.tools, tools)]
     if not changes and lock.spec_digest != spec_digest(target):
@@ -90,24 +91,24 @@ def unresolved(lock: Lock) -> tuple[str, ...]:
     return tuple(sorted(name for name, source in lock.sources.items() if _open(source)))
 
 
-def _asked(target: Target) -> dict[str, Source]:
+def _asked(target: AnyTarget) -> dict[str, Source]:
     """Copy the spec's sources without the passwords that an address may hold."""
     return {
-        name: source
-        if isinstance(source, DebianSource)
-        else source.model_copy(update={"url": split_credentials(source.url)[0]})
+        name: source.model_copy(update={"url": split_credentials(source.url)[0]})
+        if isinstance(source, ArchiveSource | GitSource)
+        else source
         for name, source in target.sources.items()
     }
 
 
 def _open(source: LockedSource) -> bool:
     match source.kind:
-        case "debian":
+        case "debian" | "iso":
             return False
-        case "archive":
+        case "archive" | "file":
             return source.sha256 is None or source.size is None
         case "git":
-            return source.tree_sha256 is None
+            return source.commit is None or not (source.on_machine or source.tree_sha256)
 
 
 def _dump(model: Model) -> Json:
@@ -120,7 +121,7 @@ def _seal_of(lock: Lock) -> str:
     return digest({key: item for key, item in value.items() if key != "digest"})
 
 
-def _epoch(target: Target, sources: Mapping[str, LockedSource]) -> int:
+def _epoch(target: AnyTarget, sources: Mapping[str, LockedSource]) -> int:
     if target.epoch is not None:
         return target.epoch
     debian = [source for source in sources.values() if isinstance(source, LockedDebian)]
@@ -132,7 +133,7 @@ def _epoch(target: Target, sources: Mapping[str, LockedSource]) -> int:
     return max(dates)
 
 
-def _spec_changes(lock: Lock, target: Target) -> Iterator[str]:
+def _spec_changes(lock: Lock, target: AnyTarget) -> Iterator[str]:
     if lock.target != target.name:
         yield f"it was made for {lock.target}"
     before, after = lock.asked, _asked(target)

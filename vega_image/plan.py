@@ -10,7 +10,9 @@ from types import MappingProxyType
 from vega_image.digest import Json, digest
 from vega_image.lock import Lock
 from vega_image.model import Model
-from vega_image.spec import Stage, Target
+from vega_image.spec import Stage, Target, TargetKind
+
+_NOT_OF_THE_IMAGE = {"sources", "root", "stages", "slim", "census", "layers", "wsl"}
 
 
 class StepKind(StrEnum):
@@ -23,6 +25,11 @@ class StepKind(StrEnum):
     FINDDB = "finddb"
     LAYERS = "layers"
     IMAGE = "image"
+    ARCHIVE = "archive"
+
+
+MadeOf = Mapping[StepKind, Mapping[str, str]]
+"""For a kind of step: names of what it is made from -> digests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +61,21 @@ def make_plan(
     *,
     makers: Mapping[StepKind, str],
     recipes: Mapping[str, str],
-    finddb: Mapping[str, str] = MappingProxyType({}),
+    made_of: MadeOf = MappingProxyType({}),
 ) -> tuple[Step, ...]:
     """Chain the steps.
 
     `makers` are digests of the code for each kind, `recipes` of each stage recipe's bytes,
-    `finddb` of what the find-db is made from. An id covers the parent's id, maker,
+    `made_of` for a kind of step of what is neither locked nor a recipe: a baked find-db, the
+    files that vega-image itself puts into a .wsl archive. An id covers the parent's id, maker,
     options, only the locked inputs that this step reads, GPU and epoch: another label must
     not extract ROCm again.
     """
     steps: list[Step] = []
     parent: str | None = None
-    for part in _parts(target, lock, makers=makers, recipes=recipes, finddb=finddb):
+    parts = list(_parts(target, lock, makers=makers, recipes=recipes, made_of=made_of))
+    last = _archive if target.kind is TargetKind.WSL else _packed
+    for part in [*parts, *last(target, lock, makers, made_of)]:
         step_id = digest(
             {
                 "parent": parent,
@@ -98,7 +108,7 @@ def _parts(
     *,
     makers: Mapping[StepKind, str],
     recipes: Mapping[str, str],
-    finddb: Mapping[str, str],
+    made_of: MadeOf,
 ) -> Iterator[Part]:
     source = target.root.source
     yield Part(
@@ -114,15 +124,32 @@ def _parts(
         maker = makers[StepKind.SLIM]
         yield Part(name="slim", kind=StepKind.SLIM, maker=maker, options=_json(target.slim))
     if target.census:
-        options: Json = {"census": _json(target.census), "env": target.image.env}
+        options: Json = {"census": _json(target.census), "env": target.config.env}
         maker = makers[StepKind.CENSUS]
         yield Part(name="census", kind=StepKind.CENSUS, maker=maker, options=options)
     if target.finddb:
         maker = makers[StepKind.FINDDB]
-        what = _json(target.finddb)
+        what, inputs = _json(target.finddb), made_of.get(StepKind.FINDDB, {})
         yield Part(
-            name="finddb", kind=StepKind.FINDDB, maker=maker, options=what, inputs=finddb
+            name="finddb", kind=StepKind.FINDDB, maker=maker, options=what, inputs=inputs
         )
+
+
+def _archive(
+    target: Target, lock: Lock, makers: Mapping[StepKind, str], made_of: MadeOf
+) -> Iterator[Part]:
+    yield Part(
+        name="archive",
+        kind=StepKind.ARCHIVE,
+        maker=makers[StepKind.ARCHIVE],
+        options=_json(target, drop={"sources", "stages"}),
+        inputs={"lock": lock.digest, **_tools(lock), **made_of.get(StepKind.ARCHIVE, {})},
+    )
+
+
+def _packed(
+    target: Target, lock: Lock, makers: Mapping[StepKind, str], _made_of: MadeOf
+) -> Iterator[Part]:
     yield Part(
         name="layers",
         kind=StepKind.LAYERS,
@@ -137,9 +164,13 @@ def _parts(
         name="image",
         kind=StepKind.IMAGE,
         maker=makers[StepKind.IMAGE],
-        options=_json(target, drop={"sources", "root", "stages", "slim", "census", "layers"}),
-        inputs={"lock": lock.digest, **{f"tool:{k}": v for k, v in lock.tools.items()}},
+        options=_json(target, drop=_NOT_OF_THE_IMAGE),
+        inputs={"lock": lock.digest, **_tools(lock)},
     )
+
+
+def _tools(lock: Lock) -> dict[str, str]:
+    return {f"tool:{name}": version for name, version in lock.tools.items()}
 
 
 def _stage_part(stage: Stage, lock: Lock, *, maker: str) -> Part:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from vega_image.digest import digest_bytes
 from vega_image.errors import LockError, UsageError
 from vega_image.factory import Factory, Recipe
 from vega_image.finddb.payload import Payload, payload, with_payload
 from vega_image.lock import Lock
 from vega_image.lockfile import check_lock, decode_lock, unresolved
 from vega_image.oci.compress import tool_versions
-from vega_image.plan import Step, make_plan
+from vega_image.plan import Step, StepKind, make_plan
 from vega_image.render import Texts, render_stage, render_target
-from vega_image.spec import Target
+from vega_image.spec import Target, TargetKind
+from vega_image.windows.containers import refuse_windows_base
+from vega_image.wsl.rendering import render_wsl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A target with its lock, plan and the rendered context of each stage.
 
-    `target` has the environment and labels of `payload`.
+    `target` has the environment and labels of `payload`; `added` is what vega-image itself
+    puts into a .wsl archive: path -> bytes.
     """
 
     target: Target
@@ -28,6 +32,7 @@ class Prepared:
     plan: tuple[Step, ...]
     stages: Mapping[str, Mapping[str, bytes]]
     payload: Payload
+    added: Mapping[str, bytes] = field(default_factory=dict)
 
     def step(self, name: str) -> Step:
         """Find a step by name; raises UsageError UNKNOWN_STEP."""
@@ -54,15 +59,19 @@ def prepare(
 
     `baked` are the files of a find-db in place of the factory's own.
     """
-    added = payload(target, lock, factory.baked(target.name) if baked is None else baked)
-    target = with_payload(target, added)
+    paid = payload(target, lock, factory.baked(target.name) if baked is None else baked)
+    target = with_payload(target, paid)
+    added = _added(factory, target)
     recipes = {stage.recipe: factory.recipe(stage.recipe) for stage in target.stages}
     plan = make_plan(
         target,
         lock,
         makers=factory.makers(),
         recipes={name: recipe.digest for name, recipe in recipes.items()},
-        finddb=added.inputs,
+        made_of={
+            StepKind.FINDDB: paid.inputs,
+            StepKind.ARCHIVE: {path: digest_bytes(data) for path, data in added.items()},
+        },
     )
     stages = {
         stage.name: render_stage(
@@ -70,11 +79,27 @@ def prepare(
         )
         for stage in target.stages
     }
-    return Prepared(target=target, lock=lock, plan=plan, stages=stages, payload=added)
+    for name, files in stages.items():
+        refuse_windows_base(files, stage=name)
+    return Prepared(
+        target=target, lock=lock, plan=plan, stages=stages, payload=paid, added=added
+    )
+
+
+def _added(factory: Factory, target: Target) -> dict[str, bytes]:
+    if target.kind is not TargetKind.WSL:
+        return {}
+    from vega_image.selftest.pack import archive  # noqa: PLC0415 - only for this kind
+    from vega_image.wsl.content import wsl_files  # noqa: PLC0415
+
+    playbooks = factory.folder("playbooks") | factory.folder("inventory")
+    return wsl_files(target, factory.template, pyz=archive(), playbooks=playbooks)
 
 
 def rendered_files(factory: Factory, prepared: Prepared) -> dict[str, bytes]:
     """Every file of `render -o DIR`: path -> bytes."""
+    if prepared.target.kind is TargetKind.WSL:
+        return render_wsl(prepared.target, prepared.lock, prepared.added, prepared.stages)
     texts = Texts(
         dockerfile=factory.template("image/Dockerfile.j2"),
         service=factory.template("image/units/serve.service.j2"),

@@ -14,6 +14,7 @@ from vega_image.store import Store
 
 STEPS = "steps"
 IMAGES = "images"
+ARCHIVES = "archives"
 RUNS = "runs"
 M = TypeVar("M", bound=Model)
 
@@ -41,6 +42,17 @@ class BuiltImage(Model):
     tag: str
     digest: Digest
     layout: str
+
+
+class BuiltArchive(Model):
+    """A .wsl archive in the store: `digest` is its object, `file` has its own name."""
+
+    target: str
+    tag: str
+    digest: Digest
+    bytes: int
+    uncompressed_bytes: int
+    file: str
 
 
 class RunRecord(Model):

@@ -100,7 +100,8 @@ def render_target(
         files[f"units/vega-image-{target.name}.service"] = unit
     for name, context in stages.items():
         files |= {f"stages/{name}/{path}": data for path, data in context.items()}
-    files["context.json"] = _context(target, lock, files)
+    layers = [f"layers/{layer.name}.tar" for layer in target.layers]
+    files["context.json"] = context_json(target, lock, files, {"layers": layers})
     return dict(sorted(files.items()))
 
 
@@ -118,15 +119,17 @@ def _values(target: Target, lock: Lock) -> dict[str, object]:
         "lock_digest": lock.digest,
         "layers": [layer.name for layer in target.layers],
         "labels": sorted(labels_of(target, lock).items()),
-        "env": sorted(target.image.env.items()),
-        "user": target.image.user,
-        "workdir": target.image.workdir,
-        "entrypoint": list(target.image.entrypoint),
-        "cmd": list(target.image.cmd),
+        "env": sorted(target.config.env.items()),
+        "user": target.config.user,
+        "workdir": target.config.workdir,
+        "entrypoint": list(target.config.entrypoint),
+        "cmd": list(target.config.cmd),
     }
 
 
-def _context(target: Target, lock: Lock, files: Mapping[str, bytes]) -> bytes:
+def context_json(
+    target: Target, lock: Lock, files: Mapping[str, bytes], placed: Mapping[str, list[str]]
+) -> bytes:
     """Name what `render` wrote by digest, and what only `render --context` can place."""
     pool = {
         f"pool/{file.sha256}.deb": {"sha256": file.sha256, "size": file.size}
@@ -138,9 +141,6 @@ def _context(target: Target, lock: Lock, files: Mapping[str, bytes]) -> bytes:
         "target": target.name,
         "lock": lock.digest,
         "rendered": {name: digest_bytes(data) for name, data in sorted(files.items())},
-        "placed_by_context": {
-            "layers": [f"layers/{layer.name}.tar" for layer in target.layers],
-            "pool": pool,
-        },
+        "placed_by_context": {**placed, "pool": pool},
     }
     return (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()

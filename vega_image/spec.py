@@ -12,8 +12,10 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from vega_image.model import Model
+from vega_image.wsl.spec import Wsl, misfits
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*$", max_length=100)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -43,10 +45,16 @@ ContainerPath = Annotated[str, AfterValidator(_absolute)]
 Names = Annotated[frozenset[Name], PlainSerializer(sorted, list[str], when_used="json")]
 
 
+MISFIT = "kind_misfit"
+"""Type of the complaint about sections that a target's kind wants or cannot have."""
+
+
 class TargetKind(StrEnum):
     """The shape of what is handed over."""
 
     OCI = "oci"
+    WSL = "wsl"
+    WINDOWS = "windows"
 
 
 class Pin(Model):
@@ -81,15 +89,68 @@ class ArchiveSource(Model):
     sha256: Sha256
 
 
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+
+
 class GitSource(Model):
-    """One commit of a repository."""
+    """One commit of a repository; while nobody knows the commit, the branch it is to be of."""
 
     kind: Literal["git"]
     url: str
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    commit: Commit | None = None
+    branch: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_something(self) -> GitSource:
+        if self.commit is None and self.branch is None:
+            msg = "a git source wants a commit, or at least a branch"
+            raise ValueError(msg)
+        return self
 
 
-Source = Annotated[DebianSource | ArchiveSource | GitSource, Field(discriminator="kind")]
+class IsoSource(Model):
+    """An installation medium the user brings; nothing downloads it.
+
+    `iso` names one of the known media, or size, digest and editions are given here.
+    """
+
+    kind: Literal["iso"]
+    iso: Name | None = Field(default=None, description="a medium of the table of known ISOs")
+    size: int | None = Field(default=None, gt=0, description="bytes")
+    sha256: Sha256 | None = None
+    editions: dict[int, str] = Field(default_factory=dict, description="image index -> name")
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> IsoSource:
+        own = (self.size, self.sha256)
+        if self.iso is None and None in own:
+            msg = "an iso source wants `iso`, or both `size` and `sha256`"
+            raise ValueError(msg)
+        if self.iso is not None and (own != (None, None) or self.editions):
+            msg = "`iso` names a known medium, so `size`, `sha256` and `editions` are its own"
+            raise ValueError(msg)
+        return self
+
+
+class FileSource(Model):
+    """A file the office brings: an installer, a closed library. Nothing downloads it.
+
+    Without size and digest the lock holds it as `unresolved`, until somebody locks a copy.
+    """
+
+    kind: Literal["file"]
+    file: FileName
+    version: str | None = Field(default=None, min_length=1)
+    size: int | None = Field(default=None, gt=0, description="bytes")
+    sha256: Sha256 | None = None
+    where: str = Field(default="", description="who publishes it, in words")
+
+
+Source = Annotated[
+    DebianSource | ArchiveSource | GitSource | IsoSource | FileSource,
+    Field(discriminator="kind"),
+]
 
 
 class User(Model):
@@ -257,8 +318,26 @@ class Target(Model):
     stages: tuple[Stage, ...] = ()
     slim: Slim | None = None
     census: Census | None = None
-    layers: tuple[Layer, ...] = Field(min_length=1)
+    layers: tuple[Layer, ...] = Field(default=(), min_length=1, description="kind oci")
     compression: Compression = Compression()
-    image: ImageConfig
+    image: ImageConfig | None = Field(default=None, description="kind oci")
     serve: Serve | None = None
     finddb: FindDb | None = None
+    wsl: Wsl | None = Field(default=None, description="kind wsl")
+
+    @model_validator(mode="after")
+    def _has_the_sections_of_its_kind(self) -> Target:
+        found = [f"{key}: {what}" for key, what in misfits(self.kind.value, self._said())]
+        if found:
+            raise PydanticCustomError(MISFIT, "{found}", {"found": "; ".join(found)})
+        return self
+
+    def _said(self) -> frozenset[str]:
+        empty = (None, ())
+        return frozenset(k for k in self.model_fields_set if getattr(self, k) not in empty)
+
+    @property
+    def config(self) -> ImageConfig:
+        """The configuration of an image; only a target of kind oci has one."""
+        assert self.image is not None
+        return self.image

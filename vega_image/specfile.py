@@ -11,8 +11,14 @@ from typing import Any, cast
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from vega_image.anytarget import SPECS, AnyTarget
 from vega_image.errors import UsageError
-from vega_image.spec import Stage, Target
+from vega_image.spec import MISFIT, Stage, Target, TargetKind
+from vega_image.windows.containers import refuse_windows_container
+from vega_image.windows.references import windows_dangling
+from vega_image.windows.spec import WindowsStage, WindowsTarget
+from vega_image.wsl.references import wsl_dangling
+from vega_image.wsl.spec import misfits
 
 Loc = tuple[int | str, ...]
 
@@ -26,7 +32,7 @@ class Complaint:
     message: str
 
 
-def decode_target(text: str, *, at: str) -> Target:
+def decode_target(text: str, *, at: str) -> AnyTarget:
     """Read a spec; raises UsageError SPEC_INVALID listing everything that is wrong with it."""
     try:
         return _decoded(text, at)
@@ -35,15 +41,37 @@ def decode_target(text: str, *, at: str) -> Target:
         raise UsageError("SPEC_NOT_YAML", msg, at=at) from None
 
 
-def _decoded(text: str, at: str) -> Target:
+def _decoded(text: str, at: str) -> AnyTarget:
     node = _compose(text, at)
+    kind = _kind(node, at)
     complaints = list(_duplicate_keys(node, ()))
     if not complaints:
         try:
-            return Target.model_validate_json(json.dumps(_value(node, at)))
+            return kind.model_validate_json(json.dumps(_value(node, at)))
         except ValidationError as error:
-            complaints = _complaints(node, error)
+            complaints = _complaints(node, error, kind)
+            complaints += _misfits(node) if kind is Target else []
     raise _refusal(complaints, at)
+
+
+def _misfits(node: yaml.MappingNode) -> list[Complaint]:
+    """Complain of whole sections, also where others are refused for what is in them."""
+    values = {str(key.value): value for key, value in node.value}
+    said = frozenset(values) - {key for key, v in values.items() if _is_nothing(v)}
+    found = misfits(str(values["kind"].value) if "kind" in values else "", said)
+    return [Complaint(_line(_walk(node, (key,))[0]), key, what) for key, what in found]
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:null"
+
+
+def _kind(node: yaml.MappingNode, at: str) -> type[Target | WindowsTarget]:
+    said = [value for key, value in node.value if key.value == "kind"]
+    kind = str(said[0].value) if said else ""
+    if said:
+        refuse_windows_container(kind, at=f"{at}:{_line(said[0])}")
+    return SPECS.get(kind, Target)
 
 
 def decode_recipe(text: str, *, at: str) -> frozenset[str]:
@@ -61,7 +89,7 @@ def decode_recipe(text: str, *, at: str) -> frozenset[str]:
 
 
 def check_references(
-    target: Target, *, at: str, recipes: Mapping[str, Collection[str]], text: str = ""
+    target: AnyTarget, *, at: str, recipes: Mapping[str, Collection[str]], text: str = ""
 ) -> None:
     """Refuse names that point nowhere; raises UsageError SPEC_INVALID with all of them.
 
@@ -71,7 +99,7 @@ def check_references(
     root = _compose(text, at) if text else None
     complaints = [
         Complaint(_line_of(root, path), path, message)
-        for path, message in _dangling(target, recipes)
+        for path, message in _all_dangling(target, recipes)
     ]
     if complaints:
         raise _refusal(complaints, at)
@@ -84,14 +112,40 @@ def _line_of(root: yaml.Node | None, path: str) -> int:
     return _line(_walk(root, tuple(steps))[0])
 
 
-def _dangling(
-    target: Target, recipes: Mapping[str, Collection[str]]
+def _all_dangling(
+    target: AnyTarget, recipes: Mapping[str, Collection[str]]
 ) -> Iterator[tuple[str, str]]:
+    yield from _of_stages(target, recipes)
+    if isinstance(target, WindowsTarget):
+        yield from windows_dangling(target)
+    else:
+        yield from _dangling(target)
+
+
+def _dangling(target: Target) -> Iterator[tuple[str, str]]:
     source = target.sources.get(target.root.source)
     if source is None or source.kind != "debian":
         name = target.root.source
         yield "root.source", f"no debian source called {name!r}{_guess(name, target.sources)}"
-    for index, stage in enumerate(target.stages):
+    if target.kind is TargetKind.WSL:
+        yield from wsl_dangling(target)
+        return
+    rest = [layer.name for layer in target.layers if layer.rest]
+    if len(rest) != 1:
+        yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
+    if len({layer.name for layer in target.layers}) != len(target.layers):
+        yield "layers", "two layers have the same name"
+    if target.census and target.census.arch != target.gpu:
+        yield "census.arch", f"is {target.census.arch!r}, but the image is for {target.gpu!r}"
+    if target.slim and target.gpu not in target.slim.keep:
+        yield "slim.keep", f"does not keep {target.gpu!r}, the GPU this image is for"
+
+
+def _of_stages(
+    target: AnyTarget, recipes: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, str]]:
+    stages: tuple[Stage | WindowsStage, ...] = target.stages
+    for index, stage in enumerate(stages):
         if stage.recipe not in recipes:
             guess = _guess(stage.recipe, recipes)
             what = f"no recipe {stage.recipe!r} in templates/stages{guess}"
@@ -104,18 +158,11 @@ def _dangling(
                     f"stages.{index}.sources",
                     f"no source {name!r}{_guess(name, target.sources)}",
                 )
-    rest = [layer.name for layer in target.layers if layer.rest]
-    if len(rest) != 1:
-        yield "layers", f"exactly one layer must say `rest: true`; {len(rest)} do"
-    if len({layer.name for layer in target.layers}) != len(target.layers):
-        yield "layers", "two layers have the same name"
-    if target.census and target.census.arch != target.gpu:
-        yield "census.arch", f"is {target.census.arch!r}, but the image is for {target.gpu!r}"
-    if target.slim and target.gpu not in target.slim.keep:
-        yield "slim.keep", f"does not keep {target.gpu!r}, the GPU this image is for"
 
 
-def _options(stage: Stage, known: Collection[str], path: str) -> Iterator[tuple[str, str]]:
+def _options(
+    stage: Stage | WindowsStage, known: Collection[str], path: str
+) -> Iterator[tuple[str, str]]:
     for name in sorted(stage.options.keys() - set(known)):
         message = f"recipe {stage.recipe} has no option {name!r}{_guess(name, known)}"
         yield f"{path}.{name}", message
@@ -123,7 +170,7 @@ def _options(stage: Stage, known: Collection[str], path: str) -> Iterator[tuple[
         yield path, f"recipe {stage.recipe} wants the option {name!r} too"
 
 
-def _compose(text: str, at: str) -> yaml.Node:
+def _compose(text: str, at: str) -> yaml.MappingNode:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -176,24 +223,26 @@ def _duplicate_keys(node: yaml.Node, path: Loc) -> Iterator[Complaint]:
             yield from _duplicate_keys(value, here)
 
 
-def _complaints(root: yaml.Node, error: ValidationError) -> list[Complaint]:
+def _complaints(
+    root: yaml.Node, error: ValidationError, kind: type[BaseModel]
+) -> list[Complaint]:
     """Drop what pydantic says of a list only because one of its items was refused."""
-    found = [cast("dict[str, Any]", item) for item in error.errors()]
+    found = [cast("dict[str, Any]", i) for i in error.errors() if i["type"] != MISFIT]
     places = [cast("Loc", item["loc"]) for item in found]
     short = [i for i in found if i["type"] == "too_short" and _within(i["loc"], places)]
-    return [_complaint(root, item) for item in found if item not in short]
+    return [_complaint(root, item, kind) for item in found if item not in short]
 
 
 def _within(loc: Loc, deeper: Sequence[Loc]) -> bool:
     return any(other[: len(loc)] == loc and len(other) > len(loc) for other in deeper)
 
 
-def _complaint(root: yaml.Node, error: dict[str, Any]) -> Complaint:
+def _complaint(root: yaml.Node, error: dict[str, Any], kind: type[BaseModel]) -> Complaint:
     loc = cast("Loc", error["loc"])
     found, path = _walk(root, loc)
     message = str(error["msg"])
     if error["type"] == "extra_forbidden":
-        known = _known_keys(path[:-1])
+        known = _known_keys(kind, path[:-1])
         message = f"no such key{_guess(str(path[-1]), known)}"
     elif error["type"] == "missing":
         message = "missing"
@@ -222,14 +271,14 @@ def _walk(root: yaml.Node, loc: Loc) -> tuple[yaml.Node, Loc]:
     return node, tuple(path)
 
 
-def _known_keys(path: Loc) -> list[str]:
-    kinds: list[Any] = [Target]
+def _known_keys(kind: type[BaseModel], path: Loc) -> list[str]:
+    kinds: list[Any] = [kind]
     for step in path:
         found: list[Any] = []
-        for kind in kinds:
-            found += _children(kind, step)
+        for one in kinds:
+            found += _children(one, step)
         kinds = found
-    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    models = [one for one in kinds if isinstance(one, type) and issubclass(one, BaseModel)]
     return sorted(
         {field.alias or name for m in models for name, field in m.model_fields.items()}
     )

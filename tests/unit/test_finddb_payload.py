@@ -37,7 +37,7 @@ def spec(
     profile: str = "safe", *, database: bool = False, env: Mapping[str, str] = NO_VARIABLES
 ) -> Target:
     old = factory.target()
-    image = old.image.model_copy(update={"env": {**old.image.env, **env}})
+    image = old.config.model_copy(update={"env": {**old.config.env, **env}})
     finddb = FindDb(profile=FindDbProfile(profile), database=DATABASE if database else None)
     return old.model_copy(update={"finddb": finddb, "image": image})
 
@@ -144,7 +144,7 @@ def test_a_spec_cannot_defeat_the_profile(name: str) -> None:
 def test_adding_it_twice_changes_nothing() -> None:
     once = with_payload(spec(), made(spec()))
     assert with_payload(once, made(once)) == once
-    assert once.image.env.items() > spec().image.env.items()
+    assert once.config.env.items() > spec().config.env.items()
 
 
 def test_other_records_make_another_find_db_and_nothing_before() -> None:
@@ -153,7 +153,9 @@ def test_other_records_make_another_find_db_and_nothing_before() -> None:
 
     def ids(**inputs: str) -> dict[str, str]:
         locked = factory.lock(factory.target())
-        plan = make_plan(target, locked, makers=makers, recipes=RECIPES, finddb=inputs)
+        plan = make_plan(
+            target, locked, makers=makers, recipes=RECIPES, made_of={StepKind.FINDDB: inputs}
+        )
         return {step.name: step.id for step in plan}
 
     one, two, none = ids(db="sha256:1"), ids(db="sha256:2"), ids()

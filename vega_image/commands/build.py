@@ -16,9 +16,10 @@ from vega_image.line import dry_job, real_job
 from vega_image.oci.layout import Layout, export_layout, refuse_used
 from vega_image.prepare import Prepared, prepare, read_lock, refuse_unproven, refuse_unresolved
 from vega_image.records import BuiltImage
-from vega_image.spec import GZIP_MAX_LEVEL, Codec, Compression, Target
+from vega_image.spec import GZIP_MAX_LEVEL, Codec, Compression, Target, TargetKind
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
+from vega_image.wsl.handover import HandOver, refuse_wsl_options
 
 BEFORE_ANY_STEP = "render"
 
@@ -35,13 +36,13 @@ class BuildRequest:
     level: int | None = None
     dry_run: bool = False
     accept_unproven: bool = False
+    url_base: str | None = None
 
 
 def build(call: Call, request: BuildRequest) -> int:
     """Build a target and print what came out."""
     began = time.monotonic()
-    if request.output:
-        refuse_used(request.output, name=request.target)
+    _refuse(call.factory.target(request.target), request)
     prepared = _prepared(call, request)
     if request.until == BEFORE_ANY_STEP:
         call.console.result(
@@ -59,12 +60,33 @@ def build(call: Call, request: BuildRequest) -> int:
             lines = [f"{row.step.name}: {row.artifact.digest}" for row in done]
             call.console.result(lines, _partial(prepared, done))
             return 0
+        if prepared.target.kind is TargetKind.WSL:
+            hand = HandOver(output=request.output, url_base=request.url_base)
+            lines, value = hand.over(job.store, prepared.target, done[-1].artifact.digest)
+            seconds = time.monotonic() - began
+            value |= {"steps": _steps(done), "duration_s": round(seconds, 3)}
+            call.console.result([*lines, f"  time     {duration(seconds)}"], value)
+            return 0
         image, layout = keep_image(job.store, prepared, done)
     if request.output:
         export_layout(layout, request.output)
     seconds = time.monotonic() - began
     call.console.result(_lines(image, layout, seconds), _value(image, layout, done, seconds))
     return 0
+
+
+def _refuse(target: Target, request: BuildRequest) -> None:
+    """Refuse options that do not fit the kind of target, and folders of other things."""
+    if target.kind is TargetKind.WSL:
+        refuse_wsl_options(
+            target, output=request.output, url_base=request.url_base, codec=request.codec
+        )
+        return
+    if request.url_base is not None:
+        msg = f"--url-base is for .wsl archives; {target.name} is of kind {target.kind}"
+        raise UsageError("BAD_URL_BASE", msg, at="--url-base", hint="leave it out")
+    if request.output:
+        refuse_used(request.output, name=target.name)
 
 
 def keep_image(store: Store, prepared: Prepared, done: list[Done]) -> tuple[BuiltImage, Layout]:

@@ -12,8 +12,11 @@ from vega_image.clioptions import Call
 from vega_image.digest import Json
 from vega_image.errors import UsageError
 from vega_image.prepare import prepare, read_lock, rendered_files
+from vega_image.spec import TargetKind
+from vega_image.wsl.checks import check_texts
 
 CHECKS = ("spec", "lock", "render", "dockerfile-rules", "hadolint")
+WSL_CHECKS = ("spec", "lock", "render", "dockerfile-rules", "wsl-configuration")
 
 
 def check(call: Call, name: str) -> int:
@@ -31,11 +34,15 @@ def check(call: Call, name: str) -> int:
         for path, data in dockerfiles.items()
         for finding in check_dockerfile(data.decode(), path=path)
     ]
-    findings += _linted(dockerfiles)
+    findings += _linted(dockerfiles) if dockerfiles else []
+    checks = CHECKS
+    if target.kind is TargetKind.WSL:
+        findings += check_texts(prepared.added)
+        checks = WSL_CHECKS
     if findings:
         raise _refusal(name, findings)
-    value: Json = {"target": name, "checks": list(CHECKS), "findings": []}
-    call.console.result([f"{name}: {', '.join(CHECKS)}: no findings"], value)
+    value: Json = {"target": name, "checks": list(checks), "findings": []}
+    call.console.result([f"{name}: {', '.join(checks)}: no findings"], value)
     return 0
 
 

@@ -13,7 +13,7 @@ from vega_image.factory import Factory
 from vega_image.fetching import locked_digests
 from vega_image.images import built_image
 from vega_image.lockfile import decode_lock
-from vega_image.records import IMAGES, STEPS, StepRecord, step_records
+from vega_image.records import ARCHIVES, IMAGES, STEPS, StepRecord, step_records
 from vega_image.store import Store
 from vega_image.units import megabytes
 
@@ -83,6 +83,7 @@ def _layouts(store: Store, name: str) -> list[Path]:
 
 def _remove(store: Store, name: str, steps: Rows, objects: set[str]) -> None:
     store.drop_ref(IMAGES, name)
+    store.drop_ref(ARCHIVES, name)
     for folder in _layouts(store, name):
         shutil.rmtree(folder, ignore_errors=True)
     for ref in steps:

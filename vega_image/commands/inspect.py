@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vega_image.clioptions import Call
 from vega_image.codeobjects.census import DeviceCode, census_file
+from vega_image.codeobjects.listing import code_lines
 from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.images import layout_of
@@ -13,11 +14,16 @@ from vega_image.oci.layout import Layout, read_layout
 from vega_image.oci.unpack import image_files
 from vega_image.store import Store
 from vega_image.units import megabytes
+from vega_image.wsl.handover import archive_of
+from vega_image.wsl.looking import inspect_archive
 
 
 def inspect(call: Call, ref: str, *, device_code: bool) -> int:
     """Print digest, layers and labels; with `device_code` file x architecture x bytes."""
     store = call.store
+    archive = archive_of(store, ref)
+    if archive is not None:
+        return inspect_archive(call, archive, device_code=device_code)
     layout = read_layout(layout_of(store, ref))
     wanted = device_code or call.console.as_json
     codes = list(device_code_of(layout, store)) if wanted else []
@@ -36,7 +42,7 @@ def inspect(call: Call, ref: str, *, device_code: bool) -> int:
             {"path": code.path, "arch": code.arch, "bytes": code.bytes} for code in codes
         ],
     }
-    lines = list(_code_lines(codes)) if device_code else list(_lines(layout))
+    lines = list(code_lines(codes)) if device_code else list(_lines(layout))
     call.console.result(lines, value)
     return 0
 
@@ -68,25 +74,3 @@ def _lines(layout: Layout) -> Iterator[str]:
     yield from table(("LAYER", "TRANSFER", "UNPACKED", "DIGEST"), [*rows, total])
     yield ""
     yield from (f"{key} = {text}" for key, text in sorted(layout.labels.items()))
-
-
-def _code_lines(codes: list[DeviceCode]) -> Iterator[str]:
-    if not codes:
-        yield "no device code"
-        return
-    archs = sorted({code.arch for code in codes})
-    large = [code for code in codes if code.objects > 1]
-    small = [code for code in codes if code.objects == 1]
-    rows = [(c.arch, megabytes(c.bytes), str(c.objects), c.path) for c in large]
-    for folder in sorted({_folder(code.path) for code in small}):
-        for arch in archs:
-            inside = [c for c in small if c.arch == arch and _folder(c.path) == folder]
-            if inside:
-                size = megabytes(sum(code.bytes for code in inside))
-                rows.append((arch, size, str(len(inside)), f"{folder}/ ({len(inside)} files)"))
-    yield from table(("ARCH", "BYTES", "OBJECTS", "FILE"), rows)
-    yield f"architectures: {', '.join(archs)}; every file: --json"
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]

@@ -26,6 +26,7 @@ FIRST_SECONDS = {
     StepKind.FINDDB: 12.0,
     StepKind.LAYERS: 2.0,
     StepKind.IMAGE: 77.0,
+    StepKind.ARCHIVE: 100.0,
 }
 
 

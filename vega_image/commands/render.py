@@ -24,7 +24,11 @@ from vega_image.prepare import (
     rendered_files,
 )
 from vega_image.sources.locked import fetch_sources
+from vega_image.spec import TargetKind
 from vega_image.store import Store, disk_errors, write_atomic
+from vega_image.wsl.handover import HandOver
+from vega_image.wsl.manifest import MANIFEST as MANIFEST_WSL
+from vega_image.wsl.places import archive_name
 
 MANIFEST = "context.json"
 
@@ -45,6 +49,7 @@ def render(call: Call, name: str, *, output: Path, context: bool) -> int:
     lines = [f"{output}: {len(files)} rendered files"]
     if context:
         lines.append(f"{output}: {len(placed)} placed files")
+    if context and target.kind is TargetKind.OCI:
         lines.append(f"next: docker build --network none -t {name}:{target.version} {output}")
     value = {path: digest_bytes(data) for path, data in files.items()}
     call.console.result(lines, {"target": name, "files": value, "placed": placed})
@@ -56,6 +61,12 @@ def _complete(call: Call, prepared: Prepared, output: Path) -> list[str]:
     store = call.store
     with supply_of(call, store, label="fetch") as supply:
         fetch_sources(prepared.lock, supply)
+    if prepared.target.kind is TargetKind.WSL:
+        with real_job(call, prepared, store) as job:
+            done = execute(job, call.console)
+            HandOver(output=output).over(store, prepared.target, done[-1].artifact.digest)
+        wanted = [(f"pool/{digest}.deb", PREFIX + digest) for digest in _pool(prepared)]
+        return [*_placed(store, wanted, output), archive_name(prepared.target), MANIFEST_WSL]
     layers = next(step.name for step in prepared.plan if step.kind is StepKind.LAYERS)
     with real_job(call, prepared, store) as job:
         done = execute(job, call.console, until=layers)
@@ -63,6 +74,10 @@ def _complete(call: Call, prepared: Prepared, output: Path) -> list[str]:
     rows = cast("list[dict[str, Any]]", value["layers"])
     wanted = [(f"layers/{row['name']}.tar", cast("str", row["diff_id"])) for row in rows]
     wanted += [(f"pool/{digest}.deb", PREFIX + digest) for digest in _pool(prepared)]
+    return _placed(store, wanted, output)
+
+
+def _placed(store: Store, wanted: list[tuple[str, str]], output: Path) -> list[str]:
     for path, digest in wanted:
         _place(store, digest, output / path)
     return [path for path, _digest in wanted]

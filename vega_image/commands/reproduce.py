@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 from pydantic import ValidationError
 
 from vega_image.checks.differ import explained
@@ -17,9 +10,9 @@ from vega_image.commands.build import keep_image
 from vega_image.digest import Json
 from vega_image.errors import BytesError, LockError
 from vega_image.executor import execute
-from vega_image.fetching import locked_digests
 from vega_image.finddb.payload import FOLDER, ORIGIN, Origin
 from vega_image.finddb.profile import ENVIRONMENT
+from vega_image.freshstore import empty_store
 from vega_image.images import layout_of
 from vega_image.line import real_job
 from vega_image.lock import Lock
@@ -32,16 +25,21 @@ from vega_image.prepare import Prepared, prepare
 from vega_image.rootfs.content import Contents
 from vega_image.rootfs.generated import LOCK_PATH, TARGET_PATH
 from vega_image.spec import Target
-from vega_image.store import Store, disk_errors
+from vega_image.store import Store
+from vega_image.wsl.handover import archive_of
+from vega_image.wsl.rebuilding import reproduce_archive
 
 
 def reproduce(call: Call, ref: str) -> int:
     """Rebuild and compare; raises BytesError NOT_REPRODUCED naming the first difference."""
     store = call.store
+    archive = archive_of(store, ref)
+    if archive is not None:
+        return reproduce_archive(call, ref, archive)
     old = read_layout(layout_of(store, ref))
     target, lock = inside(old, store)
     prepared = prepare(call.factory, target, lock, baked=_baked(old, target, store))
-    with _empty_store(store, lock) as fresh:
+    with empty_store(store, lock) as fresh:
         new = _rebuilt(call, prepared, fresh)
         found = first_difference(old, new, fresh)
         if found is not None:
@@ -94,7 +92,7 @@ def inside(layout: Layout, store: Store) -> tuple[Target, Lock]:
 
 def _baked(layout: Layout, target: Target, store: Store) -> dict[str, bytes]:
     """Read the find-db that was baked into an image; one made in the build is made again."""
-    if target.image.labels.get(ORIGIN) != Origin.BAKED:
+    if target.config.labels.get(ORIGIN) != Origin.BAKED:
         return {}
     contents = Contents(store)
     recorded = f"{FOLDER}/{ENVIRONMENT}"
@@ -116,20 +114,3 @@ def _rebuilt(call: Call, prepared: Prepared, fresh: Store) -> Layout:
         done = execute(job, call.console)
     _image, layout = keep_image(fresh, prepared, done)
     return layout
-
-
-@contextmanager
-def _empty_store(store: Store, lock: Lock) -> Iterator[Store]:
-    """Open a store that holds the locked files already fetched, and nothing ever built."""
-    with disk_errors(store.tmp):
-        folder = Path(tempfile.mkdtemp(dir=store.tmp, prefix="reproduce-"))
-    try:
-        fresh = Store(folder)
-        for digest in locked_digests(lock):
-            if store.has(digest):
-                target = fresh.path(digest)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.link(store.path(digest), target)
-        yield fresh
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -14,7 +14,7 @@ from vega_image.digest import Json
 from vega_image.engines.choose import Host, opened
 from vega_image.engines.container import ContainerHost
 from vega_image.errors import UsageError
-from vega_image.images import layout_of, remember_run
+from vega_image.images import layout_of, no_image, remember_run
 from vega_image.oci.archive import docker_archive
 from vega_image.oci.layout import Layout, read_layout
 from vega_image.selftest.facts import Facts, read_facts
@@ -28,7 +28,7 @@ from vega_image.serving.server import (
 )
 from vega_image.serving.session import Ready
 from vega_image.serving.socketfolder import candidates
-from vega_image.spec import Serve
+from vega_image.spec import Serve, TargetKind
 
 SERVE_LABEL = "io.vega-image.serve"
 TARGET_LABEL = "io.vega-image.target"
@@ -51,6 +51,7 @@ class RunRequest:
 
 def run(call: Call, request: RunRequest) -> int:
     """Serve until Ctrl-C, or answer one prompt under --ask."""
+    _refuse_archive(call, request.ref)
     layout = read_layout(layout_of(call.store, request.ref))
     serve = serve_of(layout.labels, ref=request.ref)
     facts = None if request.cpu else _facts(call, request)
@@ -77,6 +78,13 @@ def run(call: Call, request: RunRequest) -> int:
         answer = run_target(asked, around, tell=tell)
     call.console.result([f"{request.ask}{answer}"], {"question": request.ask, "answer": answer})
     return 0
+
+
+def _refuse_archive(call: Call, ref: str) -> None:
+    name = ref.partition("@")[0].partition(":")[0]
+    factory = call.factory
+    if name in factory.names() and factory.spec(name).kind == TargetKind.WSL:
+        raise no_image(name)
 
 
 def serve_of(labels: Mapping[str, str], *, ref: str) -> Serve:

@@ -15,6 +15,7 @@ from vega_image.images import built_image, last_run
 from vega_image.prepare import prepare, read_lock, rendered_files
 from vega_image.spec import Target
 from vega_image.store import Store
+from vega_image.wsl.handover import built_archive
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 SELFTEST = SCHEMAS.parent / "selftest" / "data"
@@ -59,7 +60,7 @@ def print_schema(call: Call, name: str) -> int:
 
 
 def _row(factory: Factory, store: Store, target: Target) -> dict[str, Json]:
-    image = built_image(store, target.name)
+    image = built_archive(store, target.name) or built_image(store, target.name)
     lock, rendered = _texts_state(factory, target)
     return {
         "name": target.name,

@@ -27,6 +27,7 @@ class Artifact:
 TREE = "application/vnd.vega-image.tree.v1+json"
 LAYERS = "application/vnd.vega-image.layers.v1+json"
 REPORT = "application/vnd.vega-image.census.v1+json"
+ARCHIVE = "application/vnd.vega-image.wsl.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 

@@ -62,7 +62,7 @@ def judge_tree(tree: Tree, store: Store, *, target: Target, census: Census) -> l
     found = census_tree(tree, store)
     texts = {e.path: _text(e, store) for e in tree.entries if is_environment_file(e.path)}
     paths = [entry.path for entry in tree.entries if entry.kind is Kind.FILE]
-    findings = judge_census(found, census, paths=paths, env=target.image.env, texts=texts)
+    findings = judge_census(found, census, paths=paths, env=target.config.env, texts=texts)
     if findings:
         raise _refusal(findings, target)
     return list(found)

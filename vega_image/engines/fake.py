@@ -6,7 +6,7 @@ they belong in a store of their own.
 
 from __future__ import annotations
 
-from vega_image.engines.base import LAYERS, MANIFEST, REPORT, TREE, Artifact, Work
+from vega_image.engines.base import ARCHIVE, LAYERS, MANIFEST, REPORT, TREE, Artifact, Work
 from vega_image.engines.context import context_tar
 from vega_image.engines.dockerfile import check_closed
 from vega_image.engines.stage import DOCKERFILE, dockerfile_of
@@ -20,6 +20,7 @@ _MADE = {
     StepKind.FINDDB: TREE,
     StepKind.LAYERS: LAYERS,
     StepKind.IMAGE: MANIFEST,
+    StepKind.ARCHIVE: ARCHIVE,
 }
 
 

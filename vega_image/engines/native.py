@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from vega_image.digest import Json
-from vega_image.engines.base import LAYERS, MANIFEST, TREE, Artifact, Work
+from vega_image.engines.base import ARCHIVE, LAYERS, MANIFEST, TREE, Artifact, Work
 from vega_image.engines.device_code import judge_tree, report_json, slim_tree
 from vega_image.engines.find_db import with_finddb
 from vega_image.errors import StageError
@@ -23,6 +23,8 @@ from vega_image.rootfs.generated import Provenance, generated, package_records, 
 from vega_image.rootfs.install import install
 from vega_image.rootfs.tree import Tree
 from vega_image.spec import RootMethod, Target
+from vega_image.wsl.archive import archive_tree, write_archive
+from vega_image.wsl.reading import refuse_broken
 
 NOTHING = Payload()
 
@@ -49,6 +51,7 @@ class NativeEngine:
             StepKind.FINDDB: self._finddb,
             StepKind.LAYERS: self._layers,
             StepKind.IMAGE: self._image,
+            StepKind.ARCHIVE: self._archive,
         }
         return makers[step.kind](step, work)
 
@@ -95,6 +98,19 @@ class NativeEngine:
             needs=tuple(tar.diff_id for tar in tars),
         )
 
+    def _archive(self, step: Step, work: Work) -> Artifact:
+        """Write the archive and judge its bytes: this step is a gate."""
+        provenance = Provenance(target=self._target, lock=encode_lock(self._lock))
+        tree = archive_tree(_parent(work), provenance, work.files, work.store)
+        level = self._target.compression.level
+        made = write_archive(
+            tree, work.store, level=level, epoch=work.epoch, progress=work.progress
+        )
+        work.log(f"archive: {made.uncompressed} -> {made.size} bytes")
+        refuse_broken(work.store.path(made.digest), epoch=work.epoch, name=self._target.name)
+        digest = work.store.put_json(made.to_json())
+        return Artifact(step=step.id, digest=digest, media_type=ARCHIVE, needs=(made.digest,))
+
     def _image(self, step: Step, work: Work) -> Artifact:
         rows = _rows(work)
         total, before = sum(row["size"] for row in rows), 0
@@ -104,7 +120,7 @@ class NativeEngine:
             before += row["size"]
         image = make_image(
             layers,
-            self._target.image,
+            self._target.config,
             labels=labels_of(self._target, self._lock),
             epoch=work.epoch,
         )

@@ -76,10 +76,12 @@ def payload(target: Target, lock: Lock, baked: Mapping[str, bytes]) -> Payload:
 
 def with_payload(target: Target, added: Payload) -> Target:
     """Return the target with the payload's environment and labels."""
-    image = target.image.model_copy(
+    if target.image is None:
+        return target
+    image = target.config.model_copy(
         update={
-            "env": {**target.image.env, **added.env},
-            "labels": {**target.image.labels, **added.labels},
+            "env": {**target.config.env, **added.env},
+            "labels": {**target.config.labels, **added.labels},
         }
     )
     return target.model_copy(update={"image": image})
@@ -109,7 +111,7 @@ def _refuse_defeat(target: Target, env: Mapping[str, str]) -> None:
     assert target.finddb is not None
     if target.finddb.profile.value == Profile.UPSTREAM:
         return
-    for name, value in sorted(target.image.env.items()):
+    for name, value in sorted(target.config.env.items()):
         if name.startswith(_MIOPEN) and env.get(name) != value:
             msg = f"{target.name}: image.env sets {name}={value}, which the profile does not"
             raise UsageError(

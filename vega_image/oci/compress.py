@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from vega_image.spec import Codec, Compression
 from vega_image.store import CHUNK, Store
 
-_GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _MAX_WORKERS: Final = 16
 _GZIP_MAX_LEVEL: Final = 9
 
@@ -129,7 +129,7 @@ def _pieces(store: Store, name: str) -> Iterator[memoryview]:
 
 def _coder(options: Compression, size: int, workers: int) -> _Coder:
     if options.codec is Codec.GZIP:
-        return _Gzip(min(options.level, _GZIP_MAX_LEVEL))
+        return Gzip(min(options.level, _GZIP_MAX_LEVEL))
     import zstandard  # noqa: PLC0415 - keeps `--help` fast
 
     # Asking for a window of 0 is asking for the level's own.
@@ -144,19 +144,23 @@ def _coder(options: Compression, size: int, workers: int) -> _Coder:
     return zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=size)
 
 
-class _Gzip:
+class Gzip:
+    """zlib under a header that says nothing: no time, no name, no operating system."""
+
     def __init__(self, level: int) -> None:
         self._deflate = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
-        self._pending = _GZIP_HEADER
+        self._pending = GZIP_HEADER
         self._crc = 0
         self._size = 0
 
-    def compress(self, data: memoryview, /) -> bytes:
+    def compress(self, data: bytes | memoryview, /) -> bytes:
+        """Take bytes in, give what is ready out."""
         self._crc = zlib.crc32(data, self._crc)
         self._size += len(data)
         ready, self._pending = self._pending + self._deflate.compress(data), b""
         return ready
 
     def flush(self) -> bytes:
+        """Give the rest out."""
         tail = struct.pack("<II", self._crc, self._size & 0xFFFFFFFF)
         return self._pending + self._deflate.flush() + tail

@@ -111,7 +111,7 @@ def labels_of(target: Target, lock: Lock) -> dict[str, str]:
     }
     if target.serve:
         built[OWN + "serve"] = canonical(target.serve.model_dump(mode="json")).decode()
-    return {OCI + key: text for key, text in oci.items()} | target.image.labels | built
+    return {OCI + key: text for key, text in oci.items()} | target.config.labels | built
 
 
 def rfc3339(epoch: int) -> str:

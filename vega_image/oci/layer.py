@@ -7,7 +7,7 @@ Docker and podman make the missing folder themselves, 0755 and root, hiding the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -68,10 +68,23 @@ def write_layers(
 
     Every object read is verified first. Raises BytesError STORE_TAMPERED or OBJECT_GONE.
     """
-    writer = _Writer(store, epoch, progress, _bytes(layers.values()))
+    writer = _Writer(store, epoch, progress, content_bytes(layers.values()))
     with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="layer") as pool:
-        list(pool.map(writer.verify, _objects(layers.values())))
+        list(pool.map(writer.verify, content_objects(layers.values())))
         return tuple(pool.map(writer.write, layers, layers.values()))
+
+
+def tar_of(
+    tree: Tree, contents: Contents, epoch: int, told: Callable[[int], None]
+) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a tree's tar; `told` hears the size of each file that is through."""
+    for entry in tree.entries:
+        yield header(entry, mtime=epoch)
+        if entry.content:
+            yield from contents.chunks(entry.content)
+            yield padding(entry.content.size)
+            told(entry.content.size)
+    yield END
 
 
 class _Writer:
@@ -89,16 +102,9 @@ class _Writer:
         self._store.verify(name, what="content of the image")
 
     def write(self, name: str, tree: Tree) -> TarLayer:
-        contents = Contents(self._store)
         with self._store.writer() as out:
-            for entry in tree.entries:
-                out.write(header(entry, mtime=self._epoch))
-                if entry.content:
-                    for data in contents.chunks(entry.content):
-                        out.write(data)
-                    out.write(padding(entry.content.size))
-                    self._report(entry.content.size)
-            out.write(END)
+            for data in tar_of(tree, Contents(self._store), self._epoch, self._report):
+                out.write(data)
             return TarLayer(name, out.commit(), out.size)
 
     def _report(self, size: int) -> None:
@@ -133,11 +139,13 @@ def _folder(path: str, owner: str) -> Entry:
     return Entry(path=path, kind=Kind.DIR, mode=0o755, owner=owner)
 
 
-def _bytes(trees: Iterable[Tree]) -> int:
+def content_bytes(trees: Iterable[Tree]) -> int:
+    """Count the bytes of all regular files."""
     return sum(entry.content.size for tree in trees for entry in tree.entries if entry.content)
 
 
-def _objects(trees: Iterable[Tree]) -> list[str]:
+def content_objects(trees: Iterable[Tree]) -> list[str]:
+    """List the store objects that hold them, sorted."""
     return sorted(
         {
             entry.content.object

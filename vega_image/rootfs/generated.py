@@ -148,7 +148,10 @@ def _spec(target: Target) -> str:
 
     A key that came later is left out where it says nothing: older images keep their digest.
     """
-    silent = {"compression", *({"finddb"} if target.finddb is None else set[str]())}
+    later = {"finddb": target.finddb, "wsl": target.wsl}
+    silent = {key for key, section in later.items() if section is None}
+    # A .wsl archive has no label that tells how it was compressed.
+    silent |= {"compression"} if target.wsl is None else set()
     value = target.model_dump(mode="json", by_alias=True, exclude=silent)
     return canonical(value).decode() + "\n"
 

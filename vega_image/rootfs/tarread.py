@@ -37,7 +37,8 @@ class Member:
     """One tar member, its `path` normalised; `offset` is where its bytes start in the stream.
 
     `type` is the tar type flag: 0 file, 1 hard link, 2 symlink, 3 and 4 devices, 5 directory,
-    6 fifo. `link` is the target of a link as written. `mode` holds the low twelve bits.
+    6 fifo. `link` is the target of a link as written. `mode` holds the low twelve bits. `names`
+    are user and group as text, "" where the archive has numbers only.
     """
 
     path: str
@@ -49,6 +50,7 @@ class Member:
     size: int
     link: str
     offset: int
+    names: str = ""
 
 
 @dataclass(slots=True)
@@ -191,6 +193,7 @@ def _member(header: tarfile.TarInfo, pax: dict[str, str], stream: TarStream) -> 
         size=size,
         link=_link(pax.get("linkpath", header.linkname), raw, stream),
         offset=stream.position,
+        names=" ".join(filter(None, (header.uname, header.gname))),
     )
 
 

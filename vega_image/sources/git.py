@@ -35,10 +35,15 @@ def resolve(
 
     Raises BytesError COMMIT_GONE or FETCH_FAILED with git's own words.
     """
+    bare = split_credentials(source.url)[0]
+    if source.commit is None:
+        return LockedGit(
+            kind="git", url=bare, commit=None, branch=source.branch, tree_sha256=None
+        )
     digest = _fetch(source.url, source.commit, store=store, scratch=scratch, log=log)
     return LockedGit(
         kind="git",
-        url=split_credentials(source.url)[0],
+        url=bare,
         commit=source.commit,
         size=store.path(digest).stat().st_size,
         tree_sha256=hex_of(digest),
@@ -53,8 +58,8 @@ def fetch(
     Raises LockError LOCK_UNRESOLVED, BytesError OFFLINE_MISSING, COMMIT_GONE, FETCH_FAILED, or
     FETCH_WRONG_DIGEST when this git makes another tar of the same commit.
     """
-    name = f"{locked.url} at {locked.commit[:12]}"
-    if locked.tree_sha256 is None:
+    name = f"{locked.url} at {(locked.commit or 'no commit')[:12]}"
+    if locked.tree_sha256 is None or locked.commit is None:
         msg = f"{name}: nobody has fetched it yet, so the lock does not know its digest"
         raise LockError("LOCK_UNRESOLVED", msg, hint="vega-image lock TARGET", at=name)
     wanted = PREFIX + locked.tree_sha256

@@ -1,4 +1,4 @@
-"""An ISO the user brought: the file it must be, or not used. Nothing is ever downloaded."""
+"""What the user brings, an ISO or an installer: the file it must be. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,42 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vega_image.errors import BytesError, UsageError
+from vega_image.lock import LockedFile, LockedIso
+from vega_image.spec import FileSource, IsoSource
+from vega_image.windows.isofacts import iso_fact
 
 _CHUNK = 1 << 20
+
+
+def resolve(source: IsoSource) -> LockedIso:
+    """Lock a medium by the table of known ones or the spec; raises UsageError UNKNOWN_ISO."""
+    if source.iso is not None:
+        fact = iso_fact(source.iso)
+        editions = {image.index: image.name for image in fact.images}
+        return LockedIso(
+            kind="iso", iso=fact.id, size=fact.size, sha256=fact.sha256, editions=editions
+        )
+    # The model refuses a source with neither.
+    assert source.size is not None
+    assert source.sha256 is not None
+    return LockedIso(
+        kind="iso",
+        iso="own medium",
+        size=source.size,
+        sha256=source.sha256,
+        editions=source.editions,
+    )
+
+
+def resolve_file(source: FileSource) -> LockedFile:
+    """Lock a file as far as the spec knows it; without digest it stays unresolved."""
+    return LockedFile(
+        kind="file",
+        file=source.file,
+        version=source.version,
+        size=source.size,
+        sha256=source.sha256,
+    )
 
 
 def verify_iso(

@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vega_image.anytarget import AnyTarget
 from vega_image.digest import PREFIX
 from vega_image.errors import LockError
 from vega_image.lock import Lock, LockedArchive, LockedDebian, LockedGit, LockedSource
 from vega_image.lockfile import unresolved
-from vega_image.sources import archive, debian, git
+from vega_image.sources import archive, debian, git, iso
 from vega_image.sources.address import join
 from vega_image.sources.download import Wanted
 from vega_image.sources.fetch import Progress, fetch_files
 from vega_image.sources.origin import Origin
-from vega_image.spec import ArchiveSource, DebianSource, GitSource, Source, Target
+from vega_image.spec import (
+    ArchiveSource,
+    DebianSource,
+    FileSource,
+    GitSource,
+    IsoSource,
+    Source,
+)
 from vega_image.store import Store
 
 
@@ -32,7 +40,7 @@ class Supply:
     offline: bool = False
 
 
-def resolve_sources(target: Target, supply: Supply) -> dict[str, LockedSource]:
+def resolve_sources(target: AnyTarget, supply: Supply) -> dict[str, LockedSource]:
     """Resolve every source of a spec; raises what its kind of source raises."""
     return {name: _resolve(source, supply) for name, source in sorted(target.sources.items())}
 
@@ -100,3 +108,7 @@ def _resolve(source: Source, supply: Supply) -> LockedSource:
             return git.resolve(
                 source, store=supply.store, scratch=supply.scratch, log=supply.log
             )
+        case IsoSource():
+            return iso.resolve(source)
+        case FileSource():
+            return iso.resolve_file(source)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vega_image.digest import PREFIX, digest_bytes, hex_of
 from vega_image.errors import BytesError, LockError, PolicyError, UsageError
-from vega_image.lock import Lock, LockedArchive, LockedDebian, LockedGit
+from vega_image.lock import Lock, LockedArchive, LockedDebian, LockedFile, LockedGit, LockedIso
 from vega_image.lockfile import decode_lock, encode_lock
 from vega_image.store import Store, disk_errors
 
@@ -103,6 +103,8 @@ def _locked(lock: Lock) -> Iterator[tuple[str, int, str]]:
             case LockedGit():
                 if source.size and source.tree_sha256:
                     yield f"{name}_{source.commit}.tar", source.size, source.tree_sha256
+            case LockedIso() | LockedFile():
+                pass  # the office brings these itself; the store never holds them
 
 
 def _sums(lock: Lock, files: tuple[PoolFile, ...]) -> bytes:
