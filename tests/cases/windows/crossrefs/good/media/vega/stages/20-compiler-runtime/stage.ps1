@@ -1,0 +1,9 @@
+#Requires -Version 5.1
+# Applies the patches.
+
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+
+$List = 'C:\Program Files\VegaImage\patches\patches.json'
+. (Join-Path $PSScriptRoot 'names.ps1')
+Write-Output $List

@@ -1,0 +1,164 @@
+"""Every file that a Windows tree names is there, and every file there is named. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from vega_image.checks.finding import Finding
+from vega_image.checks.mediapaths import matches, names_in
+from vega_image.checks.mentions import Said, said_in
+
+Found: TypeAlias = Iterator[tuple[str, int, str]]
+MEDIA, STAGES, PATCHES = "media/", "media/vega/stages/", "media/vega/patches/"
+SETUP = "media/autounattend.xml"
+# The commands put it there: it is built, not rendered.
+BUILT = frozenset({"media/vega/vega-selftest.pyz"})
+_FOLDER = re.compile(re.escape(STAGES) + r"(\d\d)-([a-z0-9-]+)/")
+RULES: Mapping[str, str] = {
+    "XRF001": "a file is named that is not in the tree",
+    "XRF002": "a file of the media or an answer file is named by nothing that runs",
+    "XRF003": "a file of the media is not among packer's cd_files",
+    "XRF004": "a stage's folder is not whole, or does not fit its stage.json",
+    "XRF005": "patches.json and the patches do not fit",
+}
+
+
+def check_references(files: Mapping[str, bytes]) -> list[Finding]:
+    """Return the findings in a rendered tree (path -> bytes), by file and line.
+
+    Line 0 is a file that nothing names. A file calls another where it names it outside of
+    comments; README.md calls in its code blocks; stages are called by run-stage.ps1, patches
+    by patches.json.
+    """
+    said = list(said_in(files))
+    judged = (
+        ("XRF001", _absent(files, said)),
+        ("XRF002", _unnamed(files, said)),
+        ("XRF003", _not_on_cd(files, said)),
+        ("XRF004", _stages(files)),
+        ("XRF005", _patches(files)),
+    )
+    findings = {
+        Finding(rule=rule, path=path, line=line, message=message)
+        for rule, found in judged
+        for path, line, message in found
+    }
+    return sorted(findings, key=lambda item: (item.path, item.line, item.rule, item.message))
+
+
+def _absent(files: Mapping[str, bytes], said: list[Said]) -> Found:
+    known = [*files, *BUILT]
+    checked: dict[str, bool] = {}
+    for item in said:
+        if item.path.startswith("playbooks/"):
+            continue
+        for pattern in item.patterns():
+            if pattern not in checked:
+                checked[pattern] = any(_is(pattern, path) for path in known)
+            if not checked[pattern]:
+                yield item.path, item.line, f"{pattern} is not in the tree"
+
+
+def _is(pattern: str, path: str) -> bool:
+    if pattern.startswith("*/"):
+        return PurePosixPath(path).name.lower() == pattern[2:]
+    return matches(pattern, path)
+
+
+def _unnamed(files: Mapping[str, bytes], said: list[Said]) -> Found:
+    named: dict[str, set[str]] = defaultdict(set)
+    for item in said:
+        for name in names_in(" ".join((item.text, *item.names))):
+            named[name].add(item.path)
+    for path in files:
+        if not path.startswith((MEDIA, "answer/")) or path == SETUP:
+            continue
+        if path.startswith(PATCHES) and path.endswith(".patch"):
+            continue
+        if _FOLDER.match(path) and PurePosixPath(path).name in {"stage.json", "stage.ps1"}:
+            continue
+        if not named[PurePosixPath(path).name.lower()] - {path}:
+            yield path, 0, "nothing that runs names this file"
+
+
+def _not_on_cd(files: Mapping[str, bytes], said: list[Said]) -> Found:
+    brought = [name for item in said if item.cd for name in item.names]
+    for path in files:
+        if not brought or not path.startswith(MEDIA):
+            continue
+        if not any(matches(pattern, path) for pattern in brought):
+            yield path, 0, "packer's cd_files do not bring it to the CD"
+
+
+def _stages(files: Mapping[str, bytes]) -> Found:
+    folders = {found[0]: found[2] for path in files if (found := _FOLDER.match(path))}
+    runner = files.get(STAGES + "run-stage.ps1", b"")
+    for folder, name in sorted(folders.items()):
+        if folder + "stage.ps1" not in files:
+            yield folder + "stage.ps1", 0, "this stage has no stage.ps1"
+        place = folder + "stage.json"
+        if place not in files:
+            yield place, 0, "this stage has no stage.json"
+            continue
+        stage = _json(files[place])
+        if not isinstance(stage, dict) or stage.get("stage") != name:
+            line = _line(files[place], '"stage"')
+            yield place, line, f"its stage is not {name}, as its folder says"
+            continue
+        needs = stage.get("needs")
+        for need in needs if isinstance(needs, list) else ():
+            earlier = [known for other, known in folders.items() if other < folder]
+            if need not in earlier:
+                yield (
+                    place,
+                    _line(files[place], f'"{need}"'),
+                    f"no stage {need} comes before it",
+                )
+    for word in ("stage.json", "stage.ps1") if folders else ():
+        if word.encode() not in runner:
+            yield STAGES + "run-stage.ps1", 0, f"the runner does not name {word}"
+
+
+def _patches(files: Mapping[str, bytes]) -> Found:
+    place = PATCHES + "patches.json"
+    patches = {path for path in files if path.startswith(PATCHES) and path.endswith(".patch")}
+    if place not in files:
+        for path in sorted(patches):
+            yield path, 0, "there is no patches.json that names it"
+        return
+    listed = {text for text in _texts(_json(files[place])) if text.endswith(".patch")}
+    for text in sorted(listed):
+        if not any(path.endswith("/" + text) for path in patches):
+            yield place, _line(files[place], text), f"{text} is not among the patches"
+    for path in sorted(patches):
+        if not any(path.endswith("/" + text) for text in listed):
+            yield path, 0, "patches.json does not name it"
+
+
+def _json(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            left.extend(item.values())
+        elif isinstance(item, list):
+            left.extend(item)
+
+
+def _line(data: bytes, text: str) -> int:
+    at = data.find(text.encode("utf-8", "surrogatepass"))
+    return data.count(b"\n", 0, at) + 1 if at >= 0 else 1
