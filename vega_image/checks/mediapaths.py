@@ -33,7 +33,7 @@ _SCRIPT = re.compile(r"['\"](?P<rest>[\w-]+\.(?:ps1|cmd))['\"]")
 _COMPUTED = re.compile(
     r"%%?~?\w+%?|\$\{[^{}]*\}|\$\w+(?::\w+)?|\$\([^()]*\)|\{\{[^{}]*\}\}|\{\d\}"
 )
-_NAME = re.compile(r"[\w-][\w.-]*\.\w+")
+_NAME = re.compile(r"(?<![\w.-])[\w-][\w.-]*\.\w+")
 
 
 def paths_in(text: str) -> Iterator[str]:
