@@ -16,8 +16,8 @@ from vega_image.checks.mentions import Said, said_in
 Found: TypeAlias = Iterator[tuple[str, int, str]]
 MEDIA, STAGES, PATCHES = "media/", "media/vega/stages/", "media/vega/patches/"
 SETUP = "media/autounattend.xml"
-# The commands put it there: it is built, not rendered.
-BUILT = frozenset({"media/vega/vega-selftest.pyz"})
+# The commands and the operator put them there: built or fetched, never rendered.
+PLACED = ("vega-selftest.pyz", "authorized_keys", "drivers", "installers")
 _FOLDER = re.compile(re.escape(STAGES) + r"(\d\d)-([a-z0-9-]+)/")
 RULES: Mapping[str, str] = {
     "XRF001": "a file is named that is not in the tree",
@@ -52,16 +52,20 @@ def check_references(files: Mapping[str, bytes]) -> list[Finding]:
 
 
 def _absent(files: Mapping[str, bytes], said: list[Said]) -> Found:
-    known = [*files, *BUILT]
     checked: dict[str, bool] = {}
     for item in said:
         if item.path.startswith("playbooks/"):
             continue
         for pattern in item.patterns():
             if pattern not in checked:
-                checked[pattern] = any(_is(pattern, path) for path in known)
-            if not checked[pattern]:
+                checked[pattern] = any(_is(pattern, path) for path in files)
+            if not checked[pattern] and not _is_placed(pattern):
                 yield item.path, item.line, f"{pattern} is not in the tree"
+
+
+def _is_placed(pattern: str) -> bool:
+    name = pattern.removeprefix("media/vega/").split("/")[0]
+    return pattern.startswith("media/vega/") and name in PLACED
 
 
 def _is(pattern: str, path: str) -> bool:
@@ -125,19 +129,17 @@ def _stages(files: Mapping[str, bytes]) -> Found:
 
 
 def _patches(files: Mapping[str, bytes]) -> Found:
-    place = PATCHES + "patches.json"
-    patches = {path for path in files if path.startswith(PATCHES) and path.endswith(".patch")}
-    if place not in files:
-        for path in sorted(patches):
-            yield path, 0, "there is no patches.json that names it"
-        return
-    listed = {text for text in _texts(_json(files[place])) if text.endswith(".patch")}
-    for text in sorted(listed):
-        if not any(path.endswith("/" + text) for path in patches):
-            yield place, _line(files[place], text), f"{text} is not among the patches"
-    for path in sorted(patches):
-        if not any(path.endswith("/" + text) for text in listed):
-            yield path, 0, "patches.json does not name it"
+    left = {path for path in files if path.startswith(PATCHES) and path.endswith(".patch")}
+    for place in sorted(files):
+        if place.startswith(PATCHES) and PurePosixPath(place).name == "patches.json":
+            folder = place.removesuffix("patches.json")
+            listed = {text for text in _texts(_json(files[place])) if text.endswith(".patch")}
+            for text in sorted(listed):
+                if folder + text not in files:
+                    yield place, _line(files[place], text), f"{text} is not among the patches"
+            left -= {folder + text for text in listed}
+    for path in sorted(left):
+        yield path, 0, "no patches.json names it"
 
 
 def _json(data: bytes) -> object:

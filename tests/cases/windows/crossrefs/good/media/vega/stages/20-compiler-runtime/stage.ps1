@@ -4,6 +4,6 @@
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
 
-$List = 'C:\Program Files\VegaImage\patches\patches.json'
+$List = 'C:\Program Files\VegaImage\patches\clr\patches.json'
 . (Join-Path $PSScriptRoot 'names.ps1')
 Write-Output $List
