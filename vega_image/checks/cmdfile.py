@@ -22,9 +22,8 @@ _OWN = frozenset(
     time title type ver verify vol
     """.split()  # noqa: SIM905 - a table is easier to read so
 )
-_EXPANDED = re.compile(
-    r"(?<!%)%(?:\w[\w()]*%|~\w*\d)[^\s]*\\|\\[^\s]*(?<!%)%\w+%|>\s*(?<!%)%\w+%", re.ASCII
-)
+_EXPANDED = re.compile(r"(?<!%)%(?:\w[\w()]*%|~\w*\d)", re.ASCII)
+_REDIRECTED = re.compile(r">\s*(?<!%)%\w+%", re.ASCII)
 _SPACED = re.compile(r"[A-Za-z]:\\Program (?:Files|Data)", re.IGNORECASE)
 _LABEL = re.compile(r"\s*:([^\s:&|<>()]+)")
 _JUMP = re.compile(r"(goto)\b\s*:?\s*([^\s&|<>()]+)|(call)\s+:([^\s&|<>()]+)", re.IGNORECASE)
@@ -66,9 +65,12 @@ def _no_exit(file: CmdFile) -> Found:
 def _unquoted(file: CmdFile) -> Found:
     for command in file.batch.commands:
         bare = re.sub(r'"[^"]*"', "", command.text)
-        found = _EXPANDED.search(bare) or _SPACED.search(bare)
-        if found is not None:
-            yield command.line, f"{found[0].strip()} may have blanks: put it in quotes"
+        paths = [word for word in bare.split() if "\\" in word and _EXPANDED.search(word)]
+        paths += [
+            found[0] for found in (_SPACED.search(bare), _REDIRECTED.search(bare)) if found
+        ]
+        for path in paths:
+            yield command.line, f"{path[:60]} may have blanks: put it in quotes"
 
 
 def _no_label(file: CmdFile) -> Found:

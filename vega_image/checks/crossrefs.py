@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from vega_image.checks.finding import Finding
-from vega_image.checks.mediapaths import matches, names_in
+from vega_image.checks.mediapaths import matches, names
 from vega_image.checks.mentions import Said, said_in
 
 Found: TypeAlias = Iterator[tuple[str, int, str]]
@@ -19,6 +19,8 @@ SETUP = "media/autounattend.xml"
 # The commands and the operator put them there: built or fetched, never rendered.
 PLACED = ("vega-selftest.pyz", "authorized_keys", "drivers", "installers")
 _FOLDER = re.compile(re.escape(STAGES) + r"(\d\d)-([a-z0-9-]+)/")
+# What a stage carries in a folder, which its script takes whole.
+_BELOW_STAGE = re.compile(rf"({_FOLDER.pattern})(?P<folder>[^/]+)/")
 RULES: Mapping[str, str] = {
     "XRF001": "a file is named that is not in the tree",
     "XRF002": "a file of the media or an answer file is named by nothing that runs",
@@ -75,19 +77,28 @@ def _is(pattern: str, path: str) -> bool:
 
 
 def _unnamed(files: Mapping[str, bytes], said: list[Said]) -> Found:
-    named: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, list[str]] = defaultdict(list)
     for item in said:
-        for name in names_in(" ".join((item.text, *item.names))):
-            named[name].add(item.path)
+        texts[item.path] += [item.text, *item.names]
+    told = {path: "\n".join(parts) for path, parts in texts.items()}
     for path in files:
-        if not path.startswith((MEDIA, "answer/")) or path == SETUP:
+        if not path.startswith((MEDIA, "answer/")) or _is_looked_for(path):
             continue
-        if path.startswith(PATCHES) and path.endswith(".patch"):
+        name = PurePosixPath(path).name
+        if any(names(text, name) for other, text in told.items() if other != path):
             continue
-        if _FOLDER.match(path) and PurePosixPath(path).name in {"stage.json", "stage.ps1"}:
-            continue
-        if not named[PurePosixPath(path).name.lower()] - {path}:
+        stage = _BELOW_STAGE.match(path)
+        if stage is None or not names(told.get(stage[1] + "stage.ps1", ""), stage["folder"]):
             yield path, 0, "nothing that runs names this file"
+
+
+def _is_looked_for(path: str) -> bool:
+    """Whether Windows Setup, the runner of stages or an index looks for the file itself."""
+    name = PurePosixPath(path).name
+    if path.startswith(PATCHES):
+        return name == "patches.json" or name.endswith(".patch")
+    stage = _FOLDER.match(path) is not None and name in {"stage.json", "stage.ps1"}
+    return stage or path == SETUP
 
 
 def _not_on_cd(files: Mapping[str, bytes], said: list[Said]) -> Found:

@@ -14,7 +14,6 @@ from vega_image.checks.hcl import STRING, Block, HclError, tokens
 from vega_image.checks.hcl import parse as parse_hcl
 from vega_image.checks.mediapaths import as_pattern, paths_in
 
-_BLOCK_COMMENT = re.compile(r"<#.*?#>", re.DOTALL)
 _PLACED = re.compile(r"\$\{path\.(root|cwd)\}/")
 # Attributes whose strings are files, relative to where packer runs: the tree's root.
 _CD, _FILES = frozenset({"cd_files"}), frozenset({"floppy_files", "script", "scripts"})
@@ -79,8 +78,16 @@ def _batch(path: str, text: str) -> Iterator[Said]:
 
 
 def _script(path: str, text: str) -> Iterator[Said]:
-    kept = _BLOCK_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
-    yield from _rows(path, kept, "#")
+    yield from _rows(path, _without_blocks(text), "#")
+
+
+def _without_blocks(text: str) -> str:
+    """Return a script without its `<# #>` comments, every line at its place."""
+    kept, at = "", 0
+    while (begin := text.find("<#", at)) >= 0 and (end := text.find("#>", begin)) >= 0:
+        kept += text[at:begin] + "\n" * text.count("\n", begin, end)
+        at = end + len("#>")
+    return kept + text[at:]
 
 
 def _code_blocks(path: str, text: str) -> Iterator[Said]:

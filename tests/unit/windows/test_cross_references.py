@@ -37,7 +37,9 @@ def test_the_good_tree_has_no_finding() -> None:
     assert check_references(crlf) == []
 
 
-@pytest.mark.parametrize("path", sorted(path for path in GOOD if path.startswith(NAMED)))
+@pytest.mark.parametrize(
+    "path", sorted(path for path in GOOD if path.startswith(NAMED) and "/data/" not in path)
+)
 def test_a_file_that_is_taken_away_is_missed(path: str) -> None:
     left = {name: data for name, data in GOOD.items() if name != path}
     assert {item.rule for item in check_references(left)} & {"XRF001", "XRF004", "XRF005"}
@@ -52,6 +54,9 @@ def test_a_file_that_is_taken_away_is_missed(path: str) -> None:
         (r"'firstboot\self-test.ps1'", ["media/vega/firstboot/self-test.ps1"]),
         (r"Join-Path $Drive 'vega\scripts\a.ps1'", ["media/vega/scripts/a.ps1"]),
         (r"Join-Path $P 'VegaImage\scripts\a.ps1'", ["media/vega/scripts/a.ps1"]),
+        (r"Join-Path $TheRock 'patches\amd-mainline'", []),
+        (r"$Source\patches\a.patch and Join-Path $Out 'made.cmd'", []),
+        (r"Join-Path $PSScriptRoot 'names.ps1'", ["*/names.ps1"]),
         (r"'{0}\stages\{1}\stage.ps1'", ["media/vega/stages/*/stage.ps1"]),
         (r"$Venv\Scripts\pip.exe and 'Scripts\pip.exe'", []),
         (r"B:\stamps\x.json, C:\ProgramData\VegaImage\logs", []),

@@ -6,4 +6,5 @@ $ErrorActionPreference = 'Stop'
 
 $List = 'C:\Program Files\VegaImage\patches\clr\patches.json'
 . (Join-Path $PSScriptRoot 'names.ps1')
-Write-Output $List
+$Table = Join-Path $PSScriptRoot 'data'
+Write-Output ($List + $Table)
