@@ -72,6 +72,7 @@ def test_the_table_is_whole() -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
 def test_any_bytes_are_judged(data: bytes) -> None:
     for item in check_answer_files({"answer/a.xml": data}, platform="metal"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.marks import CASES, tree, wanted
@@ -91,6 +91,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(), st.lists(PIECES).map(lambda parts: "".join(parts).encode())))
 @example(b"if if if if")
 @example(b"else else")
@@ -100,6 +101,7 @@ def test_any_bytes_are_judged(data: bytes) -> None:
             assert 1 <= item.line <= data.count(b"\n") + 1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1200), st.integers(0, 30), PIECES)
 def test_a_damaged_file_is_judged(start: int, cut: int, put: str) -> None:
     good = GOOD["tools.cmd"]

@@ -76,6 +76,7 @@ def test_packer_paths_are_of_the_tree() -> None:
     assert said == [("media/a",), ("media/b",)]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(GOOD)), st.sampled_from("/\\"))
 def test_a_path_is_its_own_pattern(path: str, slash: str) -> None:
     pattern = as_pattern(path.replace("/", slash))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.marks import CASES, rule_of, tree, wanted
@@ -42,6 +42,7 @@ def test_our_texts_have_none(folder: str) -> None:
     assert check_secrets(tree(ROOT / folder)) == []
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_judged(data: bytes) -> None:
     for name in ("a.yaml", "a.ps1"):
@@ -49,6 +50,7 @@ def test_any_bytes_are_judged(data: bytes) -> None:
             assert item.line >= 1
 
 
+@settings(deadline=None)
 @given(st.from_regex(r"[a-z0-9]{1,12}", fullmatch=True))
 def test_a_word_is_a_secret_however_it_is_given(word: str) -> None:
     for text in (f'password = "{word}"', f"token: '{word}'", f"x --password={word}"):
