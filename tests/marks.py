@@ -29,3 +29,21 @@ def tree(folder: Path) -> dict[str, bytes]:
 def rule_of(path: Path) -> str:
     """Return the rule that a fixture is named after."""
     return path.name.split("-")[0].split(".")[0]
+
+
+def differing(case: Path, good: dict[str, bytes]) -> tuple[dict[str, bytes], set[str]]:
+    """Return a good tree with a case's differences, and the findings (`PATH:LINE RULE`) of it.
+
+    `tree/` holds the files that differ; `expect.txt` says `refuse ...` and `remove PATH`.
+    """
+    files = dict(good)
+    if (case / "tree").is_dir():
+        files |= tree(case / "tree")
+    refused: set[str] = set()
+    for row in (case / "expect.txt").read_text().splitlines():
+        word, _, rest = row.partition(" ")
+        if word == "remove":
+            del files[rest]
+        else:
+            refused.add(rest)
+    return files, refused

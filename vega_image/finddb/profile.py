@@ -214,7 +214,9 @@ def _powershell(environ: Mapping[str, str], places: Places) -> str:
     """Return the script that sets the machine's environment and empties the user db."""
     folder = places.user_db
     lines = [
+        "#Requires -Version 5.1",
         "#Requires -RunAsAdministrator",
+        "Set-StrictMode -Version 3.0",
         "$ErrorActionPreference = 'Stop'",
         f"$folder = '{folder}'",
         "if (Test-Path $folder) { Remove-Item -LiteralPath $folder -Recurse -Force }",

@@ -64,6 +64,7 @@ def test_without_the_parser_nothing_passes(monkeypatch: pytest.MonkeyPatch) -> N
 SAMPLE = max((path.read_bytes() for path in BAD), key=len) + GOOD["run-tools.ps1"]
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
 def test_any_bytes_are_judged(data: bytes) -> None:
     for item in check_powershell({"a.ps1": data}):

@@ -1,0 +1,3 @@
+@echo off
+rem grün refuse: CMD001
+exit /b 0

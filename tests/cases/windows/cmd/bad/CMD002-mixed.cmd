@@ -1,0 +1,3 @@
+@echo off
+rem refuse: CMD002
+exit /b 0

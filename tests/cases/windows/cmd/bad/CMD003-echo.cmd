@@ -1,0 +1,3 @@
+rem refuse: CMD003
+@echo off
+exit /b 0

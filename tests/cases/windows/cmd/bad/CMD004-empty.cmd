@@ -1,0 +1,1 @@
+@rem refuse: CMD003 refuse: CMD004

@@ -1,0 +1,2 @@
+@echo off
+exit 0 & rem refuse: CMD004

@@ -1,0 +1,6 @@
+@echo off
+if exist "x" (
+  echo x
+)
+) & rem refuse: CMD010
+exit /b 0

@@ -1,0 +1,4 @@
+@echo off
+rem refuse-next: CMD010
+echo "open
+exit /b 0

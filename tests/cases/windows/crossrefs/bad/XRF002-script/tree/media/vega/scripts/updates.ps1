@@ -1,0 +1,8 @@
+#Requires -Version 5.1
+# Called by packer.
+
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+
+Write-Output 'nothing'
+# orphan.ps1 is only named in a comment
