@@ -74,8 +74,9 @@ def test_hipcc_compiles_gfx906_and_only_that(root: WslRoot) -> None:
     (folder / "add.hip").write_text(KERNEL)
     (folder / "CMakeLists.txt").write_text(CMAKE)
     root.done("hipcc", "--offload-arch=gfx906", "-O2", "/tmp/add.hip", "-o", "/tmp/add")
-    root.done("sh", "-c", "cd /tmp && cmake -S . -B build -G Ninja -DCMAKE_HIP_ARCHITECTURES=gfx906"
-              " -DCMAKE_HIP_COMPILER=/usr/bin/clang++-21 && cmake --build build")  # fmt: skip
+    wish = ("-DCMAKE_HIP_ARCHITECTURES=gfx906", "-DCMAKE_HIP_COMPILER=/usr/bin/clang++-21")
+    root.done("cmake", "-S", "/tmp", "-B", "/tmp/build", "-G", "Ninja", *wish)
+    root.done("cmake", "--build", "/tmp/build")
     for path in (folder / "add", folder / "build/add"):
         codes = list(census_file(path, path.name))
         assert {code.arch for code in codes} == {"gfx906"}, path
@@ -94,10 +95,9 @@ def test_ansible_reads_and_runs_the_playbooks(root: WslRoot) -> None:
     before = (root.folder / places.CONF).read_text()
     play = (
         "cd /usr/share/vega-image/playbooks && ANSIBLE_LOCALHOST_WARNING=0 ansible-playbook "
-        "-i wsl-1, -c local -e ansible_python_interpreter=/usr/bin/python3 --tags wsl_settings "
-        "/tmp/play.yaml"
+        "-i wsl-1, -c local -e ansible_python_interpreter=/usr/bin/python3 /tmp/play.yaml"
     )
-    book = "- hosts: all\n  gather_facts: false\n  roles: [{role: wsl_settings, tags: wsl_settings}]\n"
+    book = "- hosts: all\n  gather_facts: false\n  roles: [wsl_settings]\n"
     (root.folder / "tmp/play.yaml").write_text(book)
     said = root.done("sh", "-c", f"ANSIBLE_ROLES_PATH=/{places.SHARE}/playbooks/roles; "
                      f"export ANSIBLE_ROLES_PATH; {play}; {play}")  # fmt: skip
@@ -112,8 +112,8 @@ def test_the_cpu_reference_passes(root: WslRoot) -> None:
     said = root.done("python3", PYZ, "run", "--device", "cpu", "--level", "r1", "--json",
                      "--report", "/tmp/report")  # fmt: skip
     value = json.loads(said)
-    assert "MISMATCH" not in said
-    assert value["exit"] == 0 if "exit" in value else True
+    assert (value["exit_code"], value["source"], value["failures"]) == (0, "cpu", [])
+    assert value["counts"]["MATCH"] >= 8
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,8 @@ def test_the_first_shell(root: WslRoot) -> None:
     assert inside.done("vega-reference", "state") == "pass\n"
     assert inside.done("su", "-", "vega", "-c", "id -u; vega-reference state") == "1000\npass\n"
     shadow = (root.folder / "etc/shadow").read_text().splitlines()
-    assert [line for line in shadow if line.startswith("vega:")][0].split(":")[1] == "!"
+    [line] = [line for line in shadow if line.startswith("vega:")]
+    assert line.split(":")[1] == "!"
     assert inside.done("bash", "-lc", "true") == ""
 
 
