@@ -21,7 +21,8 @@ from vega_image.store import Store
 
 
 def remember_image(store: Store, image: BuiltImage) -> None:
-    """Make an image the newest of its target."""
+    """Make an image the newest of its target, also when an archive was that before."""
+    store.drop_ref(ARCHIVES, image.target)
     remember(store, IMAGES, image.target, image)
 
 

@@ -318,7 +318,7 @@ class Target(Model):
     stages: tuple[Stage, ...] = ()
     slim: Slim | None = None
     census: Census | None = None
-    layers: tuple[Layer, ...] = Field(default=(), min_length=1, description="kind oci")
+    layers: tuple[Layer, ...] = Field(default=(), description="kind oci")
     compression: Compression = Compression()
     image: ImageConfig | None = Field(default=None, description="kind oci")
     serve: Serve | None = None

@@ -63,7 +63,8 @@ def _misfits(node: yaml.MappingNode) -> list[Complaint]:
 
 
 def _is_nothing(node: yaml.Node) -> bool:
-    return node.tag == "tag:yaml.org,2002:null"
+    empty = isinstance(node, yaml.SequenceNode) and not node.value
+    return empty or node.tag == "tag:yaml.org,2002:null"
 
 
 def _kind(node: yaml.MappingNode, at: str) -> type[Target | WindowsTarget]:

@@ -42,6 +42,17 @@ _OF_ONE_MACHINE: Final = (
     "root/.ssh/*",
     "root/.bash_history",
 )
+# What the scripts of templates/wsl/ call, beside the shell's own words.
+_FIRST_BOOT: Final = (
+    "usr/bin/flock",
+    "usr/bin/getent",
+    "usr/bin/id",
+    "usr/bin/python3",
+    "usr/bin/sha256sum",
+    "usr/bin/sync",
+    "usr/sbin/useradd",
+)
+_MODULE: Final = "usr/lib/python3*/{}/__init__.py"
 _TOP: Final = ("etc", "usr", "var")
 _DEVICES: Final = {"3": "character device", "4": "block device", "6": "fifo"}
 
@@ -89,6 +100,7 @@ def check_archive(listing: Listing, *, epoch: int) -> list[Finding]:
         *_units(nodes),
         *judge_accounts({path: n.data for path, n in nodes.items() if n.data is not None}),
         *_ours(nodes),
+        *_tools(nodes),
     ]
     return sorted(found, key=lambda finding: (finding.path, finding.line, finding.rule))
 
@@ -249,6 +261,27 @@ def _ours(nodes: Mapping[str, Node]) -> Iterator[Finding]:
         if path not in nodes or target is None:
             message = "the reference must be computed also where no shell is opened"
             yield _on(path, "wsl-service-off", message)
+
+
+def _tools(nodes: Mapping[str, Node]) -> Iterator[Finding]:
+    for path in _FIRST_BOOT:
+        node = _followed(nodes, path)
+        if node is None or not node.mode & _RUN:
+            yield _on(path, "wsl-tool-absent", "the first-boot command needs this program")
+    for module in ("numpy", "torch"):
+        if not any(_matches(path, [_MODULE.format(module)]) for path in nodes):
+            message = f"no Python module {module}: the reference could never pass"
+            yield _on(_MODULE.format(module), "wsl-tool-absent", message)
+    passwd = nodes.get("etc/passwd")
+    lines = ((passwd and passwd.data) or b"").decode(errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
+        name, _, rest = line.partition(":")
+        shell = rest.rpartition(":")[2]
+        if name == "root" and (shell.endswith("nologin") or _followed(nodes, shell) is None):
+            message = f"root's shell is {shell!r}: `wsl -u root` would open none"
+            yield Finding(
+                rule="wsl-root-shell", path="etc/passwd", line=number, message=message
+            )
 
 
 def _followed(nodes: Mapping[str, Node], path: str, hops: int = 8) -> Node | None:

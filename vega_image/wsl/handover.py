@@ -13,7 +13,7 @@ from typing import Final
 
 from vega_image.digest import Json
 from vega_image.errors import UsageError
-from vega_image.records import ARCHIVES, BuiltArchive, recall, remember
+from vega_image.records import ARCHIVES, IMAGES, BuiltArchive, recall, remember
 from vega_image.spec import Target
 from vega_image.store import Store, disk_errors, write_atomic
 from vega_image.units import megabytes
@@ -98,6 +98,8 @@ def keep_archive(store: Store, target: Target, made: str) -> BuiltArchive:
             file=str(file),
         )
         remember(store, ARCHIVES, target.name, built)
+        # What the target was before it was of this kind is not its newest any more.
+        store.drop_ref(IMAGES, target.name)
     return built
 
 

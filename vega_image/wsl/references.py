@@ -14,8 +14,6 @@ def wsl_dangling(target: Target) -> Iterator[tuple[str, str]]:
     """Yield (dotted path, what is wrong)."""
     if target.compression.codec != "gzip":
         yield "compression", "a .wsl archive wants `codec: gzip`"
-    if target.root.method != "install":
-        yield "root.method", "wants `install`: systemd and accounts come from package scripts"
     if target.root.users:
         message = "not in a target of kind wsl: `wsl.default_user` is made at the first start"
         yield "root.users", message
