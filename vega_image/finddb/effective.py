@@ -198,7 +198,9 @@ def _user_dbs(seen: Seen, manifest: Manifest) -> Iterator[Finding]:
             yield Finding("USER_DB", f"{path}: {len(bad)} records in all defeat the profile")
         if not bad and data.strip():
             count = sum(1 for _ in user.records())
-            text = f"{path}: {count} records that MIOpen can find, of solvers the profile allows"
+            text = (
+                f"{path}: {count} records that MIOpen can find, of solvers the profile allows"
+            )
             yield Finding("USER_DB_HARMLESS", text, defeats=False)
 
 

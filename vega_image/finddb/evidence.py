@@ -273,7 +273,9 @@ def _aside(line: Line, terms: Terms, library: str, keys: dict[str, Problem | Non
     return next(_reasons(line, terms, library, keys), "")
 
 
-def _reasons(line: Line, terms: Terms, library: str, keys: dict[str, Problem | None]) -> Iterator[str]:
+def _reasons(
+    line: Line, terms: Terms, library: str, keys: dict[str, Problem | None]
+) -> Iterator[str]:
     if line.source != "device" and not terms.recordings:
         yield RECORDING
     problem = _problem(line.key, keys)

@@ -209,7 +209,9 @@ def check_folder(files: Mapping[str, bytes], at: str) -> Manifest:
     wrong = overstated(manifest) or _contradicts(manifest, files.get(EVIDENCE, b""))
     if wrong:
         msg = f"{at}/{MANIFEST}: {wrong}"
-        raise UsageError("MANIFEST_CONTRADICTS", msg, at=f"{at}/{MANIFEST}", hint="curate again")
+        raise UsageError(
+            "MANIFEST_CONTRADICTS", msg, at=f"{at}/{MANIFEST}", hint="curate again"
+        )
     return manifest
 
 

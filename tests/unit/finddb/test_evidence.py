@@ -138,7 +138,7 @@ def test_what_went_wrong_is_not_forgotten_for_its_data_type() -> None:
 
 @pytest.mark.parametrize("workspace", [10**18, 10**30])
 def test_a_workspace_that_no_db_can_hold_is_refused(workspace: int) -> None:
-    with pytest.raises(UsageError, match="j.jsonl:1: workspace_bytes") as caught:
+    with pytest.raises(UsageError, match=r"j\.jsonl:1: workspace_bytes") as caught:
         evidence(line(GOOD, workspace_bytes=workspace))
     assert caught.value.code == "EVIDENCE_LINE"
 
