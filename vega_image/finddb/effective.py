@@ -36,6 +36,8 @@ HARMLESS = (
 )  # fmt: skip
 # Not MIOpen's own, but each makes it look up another card's db or run other kernels.
 ALIEN = ("HSA_OVERRIDE_", "ROCBLAS_TENSILE_LIBPATH")
+# They put another libMIOpen, or code before it, in the place of the one that is looked at.
+LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 # What lint finds in a record that MIOpen never looks up, and what harms the call that finds it.
 NEVER_READ = frozenset({"BAD_KEY", "BYTE_ORDER_MARK"})
 BREAKING = frozenset({
@@ -133,6 +135,9 @@ def _variables(seen: Seen, manifest: Manifest, system: System) -> Iterator[Findi
             if one.value != wanted[one.name]:
                 text = f"{one.name}={one.value!r} in {one.place}; the profile says"
                 yield Finding("VARIABLE_DIFFERS", f"{text} {wanted[one.name]!r}")
+        elif one.name in LOADER and one.value:
+            text = f"{one.name}={one.value!r} in {one.place}: another libMIOpen may be loaded"
+            yield Finding("OTHER_LIBRARY", text, defeats=bool(manifest.serves))
         elif one.name.startswith(ALIEN) or (
             one.name.startswith(PREFIX) and not one.name.startswith(HARMLESS)
         ):

@@ -169,6 +169,27 @@ def test_how_a_container_is_started_counts(
     assert "VARIABLE_MISSING" in codes(effective(root, capsys, "--environ", str(file))[1])
 
 
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH"])
+def test_a_variable_that_loads_another_library_voids_what_is_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = ("--env", f"{name}=/opt/other")
+    proven = install(tmp_path / "proven", baked("safe", passed(PROVEN)))
+    code, value = effective(proven, capsys, *words)
+    assert (code, codes(value)) == (9, {"OTHER_LIBRARY"})
+    assert effective(proven, capsys, "--env", f"{name}=")[0] == 0
+    code, value = effective(install(tmp_path / "none", baked()), capsys, *words)
+    assert (code, value["findings"][0]["code"]) == (0, "OTHER_LIBRARY")
+
+
+@pytest.mark.parametrize("text", ["=1", "MIOPEN_FIND_MODE"])
+def test_an_assignment_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    with pytest.raises(UsageError, match="NAME=VALUE is expected"):
+        effective(install(tmp_path, baked()), capsys, "--env", text)
+
+
 @pytest.mark.parametrize("text", [GEMM_RECORD, PROVEN_RECORD, "", "garbage\n"])
 def test_a_user_db_that_defeats_nothing_is_only_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
