@@ -76,9 +76,7 @@ def _run(words: list[str]) -> int:
     try:
         result = cli.main(args=words, prog_name="vega-image", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        stopped = "stopped; nothing keeps running"
-        msg = stopped if "run" in words else "interrupted; the next run goes on from here"
-        return _report(InterruptedRunError("INTERRUPTED", msg), words)
+        return _report(InterruptedRunError("INTERRUPTED", _interrupted(words)), words)
     except click.ClickException as error:
         return _report(_usage(error, words), words)
     except VegaError as error:
@@ -86,6 +84,15 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last line of defence: no bare traceback
         return _report(_bug(error), words)
     return result if isinstance(result, int) else 0
+
+
+def _interrupted(words: list[str]) -> str:
+    """Say what is left of the word that was interrupted."""
+    if "run" in words:
+        return "stopped; nothing keeps running"
+    if next((word for word in words if word in cli.commands), "") == "finddb":
+        return "interrupted; the next run begins anew"
+    return "interrupted; the next run goes on from here"
 
 
 def _report(error: VegaError, words: list[str]) -> int:
@@ -112,8 +119,10 @@ def _console(*, as_json: bool) -> Console:
 
 
 def _usage(error: click.ClickException, words: list[str]) -> VegaError:
+    context = error.ctx if isinstance(error, click.UsageError) else None
     known = next((item for item in words if item in cli.commands), None)
-    word = f"vega-image {known}" if known else "vega-image"
+    path = f"vega-image {known}" if known else "vega-image"
+    word = context.command_path if context else path
     return UsageError("USAGE", error.format_message(), hint=f"{word} --help")
 
 

@@ -237,6 +237,12 @@ def write_atomic(
         Path(name).unlink(missing_ok=True)
 
 
+# A folder that cannot be made there (/proc), a name no file can have, a broken disk.
+NOT_WRITABLE = frozenset(
+    {errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO}
+)
+
+
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
     """Turn the disk's refusals into exit 5 with the path and the way out."""
@@ -251,7 +257,7 @@ def disk_errors(path: Path) -> Iterator[None]:
             msg = f"no permission to write {path}"
             hint = "use a folder of your own: --store DIR"
             raise EngineError("NO_PERMISSION", msg, hint=hint, at=str(path)) from error
-        if error.errno in {errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO}:
+        if error.errno in NOT_WRITABLE:
             msg = f"cannot write {path}: {error.strerror}"
             hint = "use another folder: --store DIR"
             raise EngineError("CANNOT_WRITE", msg, hint=hint, at=str(path)) from error

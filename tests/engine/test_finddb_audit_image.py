@@ -125,10 +125,19 @@ def test_an_image_without_a_database_says_so(root: Path, tmp_path: Path) -> None
     ref = image(tmp_path / "oci", root, [])
     code, value = audited(ref, tmp_path)
     assert (code, value["error"]["code"]) == (2, "FINDDB_ABSENT")
+    # Not where it was laid out for a moment.
+    assert value["error"]["message"].startswith(f"{ref} holds no gfx906_60.HIP.fdb.txt")
     (root / DB).write_text("")
     other = image(tmp_path / "other", root, [])
     code, value = audited(other, tmp_path)
     assert (code, value["error"]["code"]) == (9, "NOTHING_TO_AUDIT")
+
+
+def test_a_threshold_that_is_no_number_is_refused(root: Path, tmp_path: Path) -> None:
+    (root / DB).write_text(records(3))
+    ref = image(tmp_path / "oci", root, [])
+    code, value = audited(ref, tmp_path, "--threshold", "nan")
+    assert (code, value["error"]["code"]) == (2, "THRESHOLD_INVALID")
 
 
 def test_a_layer_cannot_write_through_a_link(root: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,12 @@ def root(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         with (
             path.open("rb") as blob,
             unpack.stream_reader(blob) as plain,
-            tarfile.open(fileobj=plain, mode="r|") as tar,
+            subprocess.Popen(["tar", "-x", "-C", folder], stdin=subprocess.PIPE) as tar,
         ):
-            tar.extractall(folder, filter="tar")
+            assert tar.stdin is not None
+            shutil.copyfileobj(plain, tar.stdin)
+            tar.stdin.close()
+        assert tar.returncode == 0
     yield folder
     subprocess.run(["rm", "-rf", "--", folder], check=True)
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from vega_image.finddb.effective import ALIEN, PREFIX, Assignment
+from vega_image.finddb.effective import ALIEN, LOADER, PREFIX, Assignment
 
 # Folders and what names in them are read; units and their drop-ins may set what a service sees.
 FILES = (
@@ -27,8 +27,8 @@ _EXPORTS = re.compile(r"\bexport\s+([A-Za-z_][A-Za-z0-9_]*=.*)$")
 
 
 def concerns(name: str) -> bool:
-    """Whether a variable means anything to MIOpen."""
-    return name.startswith((PREFIX, *ALIEN))
+    """Whether a variable means anything to MIOpen, or to which MIOpen is loaded."""
+    return name in LOADER or name.startswith((PREFIX, *ALIEN))
 
 
 def assignments(text: str, place: str) -> Iterator[Assignment]:

@@ -6,21 +6,33 @@ build makes of it. Both are pure: bytes in, values out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
+from typing import Final
 
 from vega_image.errors import UnprovenError, UsageError
 from vega_image.finddb.findings import ERROR, KINDS
 from vega_image.finddb.lint import lint
-from vega_image.finddb.manifest import Manifest, bare_folder, check_folder
+from vega_image.finddb.manifest import (
+    EVIDENCE,
+    Manifest,
+    bare_folder,
+    check_folder,
+    db_name,
+    evidence_rows,
+)
 from vega_image.finddb.profile import PLACES, Applied, Profile, System, allowed, apply
 from vega_image.finddb.registry import registry
 from vega_image.finddb.text import FindDb
+
+COMPUTE_UNITS = 60
+CARD_DB: Final = db_name(COMPUTE_UNITS)
 
 
 def check_bake(files: Mapping[str, bytes], profile: Profile, at: str) -> Manifest:
     """Check a curated folder against the profile that its target asks for.
 
-    Raises UsageError of `check_folder`, PROFILE_DIFFERS, CURATED_FINDINGS, CURATED_SOLVER.
+    Raises UsageError of `check_folder`, PROFILE_DIFFERS, CARD_DIFFERS, CURATED_FINDINGS,
+    CURATED_SOLVER.
     """
     manifest = check_folder(files, at)
     if manifest.profile is not profile:
@@ -28,20 +40,26 @@ def check_bake(files: Mapping[str, bytes], profile: Profile, at: str) -> Manifes
         hint = f"vega-image finddb curate DB --profile {profile} -o DIR"
         raise UsageError("PROFILE_DIFFERS", msg, at=at, hint=hint)
     if manifest.db is not None:
-        _check_db(FindDb(files[manifest.db.name], f"{at}/{manifest.db.name}"), manifest)
+        if manifest.db.name != CARD_DB:
+            msg = f"{at} has {manifest.db.name}; MIOpen looks for {CARD_DB} on a Radeon VII"
+            hint = "vega-image finddb curate DB -o DIR, without --cu"
+            raise UsageError("CARD_DIFFERS", msg, at=at, hint=hint)
+        db = FindDb(files[manifest.db.name], f"{at}/{manifest.db.name}")
+        _check_db(db, manifest, evidence_rows(files[EVIDENCE]))
     return manifest
 
 
-def _check_db(db: FindDb, manifest: Manifest) -> None:
+def _check_db(db: FindDb, manifest: Manifest, proven: Container[tuple[str, str]]) -> None:
     report = lint(db)
     errors = sorted(code for code in report.counts if KINDS[code][0] == ERROR)
     if errors and db.data:
         msg = f"{db.name}: {report.errors} errors ({', '.join(errors)})"
         hint = f"vega-image finddb lint {db.name}"
         raise UsageError("CURATED_FINDINGS", msg, at=db.name, hint=hint)
-    may = allowed(manifest.profile, manifest.serves)
+    may = allowed(manifest.profile, ())
     for record in db.records():
-        strange = next((item.solver for item in record.items if item.solver not in may), None)
+        names = [item.solver for item in record.items if item.solver not in may]
+        strange = next((name for name in names if (record.key, name) not in proven), None)
         if strange:
             msg = f"{db.name}:{record.line}: {strange} is neither proven nor a fallback"
             raise UsageError("CURATED_SOLVER", msg, at=f"{db.name}:{record.line}")

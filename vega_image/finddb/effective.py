@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vega_image.finddb.manifest import Manifest
+from vega_image.finddb.findings import Finding as LintFinding
+from vega_image.finddb.lint import lint
+from vega_image.finddb.manifest import Manifest, overstated
 from vega_image.finddb.problem import FormError
 from vega_image.finddb.profile import (
     ONLY,
@@ -34,6 +36,15 @@ HARMLESS = (
 )  # fmt: skip
 # Not MIOpen's own, but each makes it look up another card's db or run other kernels.
 ALIEN = ("HSA_OVERRIDE_", "ROCBLAS_TENSILE_LIBPATH")
+# They put another libMIOpen, or code before it, in the place of the one that is looked at.
+LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
+# What lint finds in a record that MIOpen never looks up, and what harms the call that finds it.
+NEVER_READ = frozenset({"BAD_KEY", "BYTE_ORDER_MARK"})
+BREAKING = frozenset({
+    "WORKSPACE_UNDERSTATED", "WORKSPACE_NOT_A_NUMBER", "UNKNOWN_ALGORITHM",
+    "WRONG_DIRECTION_ALGORITHM", "FFT_FOR_WEIGHTS", "CURRENT_ITEM_SHORT", "WRONG_FAMILY",
+    "TOO_MANY_ITEMS",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,7 @@ def judge(seen: Seen, system: System) -> list[Finding]:
         text = "profile upstream: nothing is proven, nothing is kept from being chosen"
         return [Finding("UPSTREAM", text, defeats=False)]
     return [
+        *_claims(manifest),
         *_variables(seen, manifest, system),
         *_system_db(seen, manifest),
         *_library(seen, manifest),
@@ -103,6 +115,11 @@ def judge(seen: Seen, system: System) -> list[Finding]:
         *_user_dbs(seen, manifest),
         *_open_solvers(manifest, system),
     ]
+
+
+def _claims(manifest: Manifest) -> Iterator[Finding]:
+    if wrong := overstated(manifest):
+        yield Finding("STATUS_OVERSTATED", f"the manifest: {wrong}")
 
 
 def expected(manifest: Manifest, system: System) -> Mapping[str, str]:
@@ -118,6 +135,9 @@ def _variables(seen: Seen, manifest: Manifest, system: System) -> Iterator[Findi
             if one.value != wanted[one.name]:
                 text = f"{one.name}={one.value!r} in {one.place}; the profile says"
                 yield Finding("VARIABLE_DIFFERS", f"{text} {wanted[one.name]!r}")
+        elif one.name in LOADER and one.value:
+            text = f"{one.name}={one.value!r} in {one.place}: another libMIOpen may be loaded"
+            yield Finding("OTHER_LIBRARY", text, defeats=bool(manifest.serves))
         elif one.name.startswith(ALIEN) or (
             one.name.startswith(PREFIX) and not one.name.startswith(HARMLESS)
         ):
@@ -182,14 +202,21 @@ def _user_dbs(seen: Seen, manifest: Manifest) -> Iterator[Finding]:
         if len(bad) > 3:  # noqa: PLR2004 - as many as are spelled out
             yield Finding("USER_DB", f"{path}: {len(bad)} records in all defeat the profile")
         if not bad and data.strip():
-            text = f"{path}: {len(user)} records, of solvers that the profile allows"
+            count = sum(1 for _ in user.records())
+            text = (
+                f"{path}: {count} records that MIOpen can find, of solvers the profile allows"
+            )
             yield Finding("USER_DB_HARMLESS", text, defeats=False)
 
 
 def _against(user: FindDb, system: FindDb, manifest: Manifest) -> Iterator[str]:
     """Yield what is wrong with each record of a user's db; MIOpen skips what is none."""
     always = allowed(manifest.profile, ())
+    harm = _harm(user)
+    yield from harm.values()
     for record in user.records():
+        if record.line in harm:
+            continue
         names = [item.solver for item in record.items]
         may = always | _served(system, record.key)
         strange = [name for name in names if name not in may]
@@ -198,6 +225,21 @@ def _against(user: FindDb, system: FindDb, manifest: Manifest) -> Iterator[str]:
             yield f"line {record.line} {where} with {strange[0]}, which is not proven for it"
         elif record.key in system and _hides(record, names):
             yield f"line {record.line} hides the system's record of {record.key}"
+
+
+def _harm(user: FindDb) -> dict[int, str]:
+    """Say by line which records break a call of MIOpen, whatever solvers they name."""
+    found: dict[int, list[LintFinding]] = {}
+    for one in lint(user).findings():
+        found.setdefault(one.line, []).append(one)
+    first = {number + 1 for number in user.index.values()}
+    return {
+        line: f"line {line}: {one.message}"
+        for line, here in found.items()
+        if line in first and not any(one.code in NEVER_READ for one in here)
+        for one in here
+        if one.code in BREAKING
+    }
 
 
 def _served(system: FindDb, key: str) -> frozenset[str]:

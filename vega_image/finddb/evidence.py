@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from vega_image.errors import UsageError
-from vega_image.finddb.problem import FormError, parse_key
+from vega_image.finddb.problem import FormError, Problem, parse_key
 from vega_image.model import Model
 from vega_image.selftest.journal import SCHEMA
 
@@ -38,10 +38,14 @@ OTHER_CU = "made on a card with another number of compute units"
 NO_DEVICE = "does not say which card made it"
 NO_DRIVER = "does not say which driver made it"
 NO_KEY = "names a problem that is none of MIOpen's"
+OTHER_KEY = "is of another direction or data type than its key"
+OVER_BOUND = "says MATCH beside an error above its bound"
 NO_SOLVER = "does not say which solver ran"
 OTHER_TRIAL = "is of no convolution"
 
 Bytes = Annotated[int, Field(ge=0)]
+# More cannot be read back: MIOpen keeps it in 64 bits, and lint's numbers have 18 digits.
+Workspace = Annotated[int, Field(ge=0, lt=10**18)]
 
 
 class JournalDevice(Model):
@@ -76,7 +80,7 @@ class Line(Model):
     solver_ran: str
     algo: str
     time_ms: Annotated[FiniteFloat, Field(ge=0)] | None
-    workspace_bytes: Bytes | None
+    workspace_bytes: Workspace | None
     perf_config: str
     oracle: Literal["", "integer", "real", "hygiene", "property", "statistic"]
     seed: Bytes
@@ -225,7 +229,7 @@ def gather(journals: Iterable[Journal], terms: Terms) -> Evidence:
     ordered = tuple(unique[sha256] for sha256 in sorted(unique))
     library = terms.library or _only_library(ordered, terms)
     found = Evidence(journals=ordered, library=library)
-    keys: dict[str, bool] = {}
+    keys: dict[str, Problem | None] = {}
     for journal in ordered:
         for number, line in journal.lines:
             _refuse_other_arch(line, f"{journal.name}:{number}")
@@ -264,18 +268,25 @@ def _refuse_other_arch(line: Line, at: str) -> None:
         raise UsageError("EVIDENCE_DEVICE", msg, at=at, hint="leave that journal out")
 
 
-def _aside(line: Line, terms: Terms, library: str, keys: dict[str, bool]) -> str:
+def _aside(line: Line, terms: Terms, library: str, keys: dict[str, Problem | None]) -> str:
     """Return why a line does not count; empty if it does."""
     return next(_reasons(line, terms, library, keys), "")
 
 
-def _reasons(line: Line, terms: Terms, library: str, keys: dict[str, bool]) -> Iterator[str]:
+def _reasons(
+    line: Line, terms: Terms, library: str, keys: dict[str, Problem | None]
+) -> Iterator[str]:
     if line.source != "device" and not terms.recordings:
         yield RECORDING
-    if not _is_key(line, keys):
-        yield OTHER_TRIAL if line.key == line.trial else NO_KEY
+    problem = _problem(line.key, keys)
     # What is not known speaks against a proof, never for forgetting what went wrong.
     wrong = line.verdict != "MATCH"
+    if problem is None:
+        yield OTHER_TRIAL if line.key == line.trial else NO_KEY
+    elif problem.direction != line.direction or not (wrong or _is_of(line, problem)):
+        yield OTHER_KEY
+    if not wrong and not _within(line):
+        yield OVER_BOUND
     if not (line.solver_ran or (line.solver and line.verdict != "MATCH")):
         yield NO_SOLVER
     digest = library_digest(line.lib_sha256)
@@ -299,14 +310,23 @@ def _device_reasons(line: Line, terms: Terms, *, wrong: bool) -> Iterator[str]:
         yield OTHER_CU
 
 
-def _is_key(line: Line, keys: dict[str, bool]) -> bool:
-    """Whether the key is MIOpen's and of the direction the line says."""
-    if line.key not in keys:
+def _problem(key: str, keys: dict[str, Problem | None]) -> Problem | None:
+    """Return the problem of a key, or None where it is no key of MIOpen's."""
+    if key not in keys:
         try:
-            keys[line.key] = parse_key(line.key).direction == line.direction
+            keys[key] = parse_key(key)
         except FormError:
-            keys[line.key] = False
-    return keys[line.key]
+            keys[key] = None
+    return keys[key]
+
+
+def _is_of(line: Line, problem: Problem) -> bool:
+    return line.dtype.upper() in {problem.dtype, problem.x_dtype}
+
+
+def _within(line: Line) -> bool:
+    """Whether the error is within its bound; both are of one element, the worst."""
+    return line.error is None or line.bound is None or line.error <= line.bound
 
 
 def aside_lines(aside: Mapping[str, int]) -> list[str]:

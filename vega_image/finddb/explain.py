@@ -166,4 +166,4 @@ def _reason(name: str, direction: str) -> str:
         return "MIOpen 3.5.1 has no such solver"
     if direction not in solver.directions:
         return f"serves {'/'.join(solver.directions) or 'nothing by itself'}, not {direction}"
-    return solver.why_not or "can serve"
+    return solver.serves

@@ -22,6 +22,8 @@ LEGACY_LEAST, LEGACY_FIELDS, CURRENT_FIELDS = 4, 5, 3
 TIME = re.compile("-?(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 WORKSPACE = re.compile("[0-9]{1,18}")
 ALGORITHM = re.compile(f"{PREFIX}(Fwd|BwdData|BwdWeights)Algo({'|'.join(FAMILIES)})")
+# MIOpen does not get as far as finding the record empty.
+THROWN = "CURRENT_ITEM_SHORT"
 BLANK = re.compile("[\\x00-\\x20\\x7f-\\xff]")
 DIRECTION_OF = {stem: direction for direction, stem in STEMS.items()}
 
@@ -95,7 +97,8 @@ def together(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "TOO_MANY_ITEMS"
     yield from ["DUPLICATE_SOLVER"] * (len(solvers) - len(set(solvers)))
     if not solvers:
-        yield "EMPTY_RECORD"
+        if not any(THROWN in verdict.codes for verdict in verdicts):
+            yield "EMPTY_RECORD"
     elif not any(verdict.usable for verdict in verdicts):
         yield "NO_USABLE_SOLVER"
 
@@ -138,7 +141,8 @@ def _judge_value(line: Line, value: Part) -> None:
         seen.add(solver.text)
         usable += _judge_solver(line, solver)
     if not read:
-        line.add("EMPTY_RECORD", value.at, "no item of the record can be read")
+        if not any(one.code == THROWN for one in line.findings):
+            line.add("EMPTY_RECORD", value.at, "no item of the record can be read")
     elif not usable:
         line.add("NO_USABLE_SOLVER", value.at, "the record names no solver that can serve it")
 

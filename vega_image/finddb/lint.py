@@ -276,9 +276,5 @@ def _sizes(report: Report) -> None:
             problem = parse_key(key.decode("latin-1"))
         except FormError:
             continue
-        if problem.expected_y_size != problem.y_size:
-            follows = "x".join(map(str, problem.expected_y_size))
-            stands = "x".join(map(str, problem.y_size))
-            what = f"the output is {stands}, but {follows} follows from the input"
-            what += " (in B and W keys the output stands first)"
+        if what := problem.impossible:
             report.add(Finding(number + 1, 1, "IMPOSSIBLE_SIZES", what))

@@ -29,6 +29,7 @@ PARTLY: Final = "partly-proven"
 UNPROVEN: Final = "unproven"
 NOMINAL = "not measured: they only order the fallback of records that had none"
 Hex = r"^[0-9a-f]{64}$"
+COLUMNS: Final = ("key", "solver", "evidence")
 
 
 class DbFile(Model):
@@ -113,7 +114,7 @@ def folder_of(
 ) -> dict[str, bytes]:
     """Return the files of a curated folder: the db, its manifest, its evidence."""
     data = curated.data
-    rows = ["key\tsolver\tevidence", *("\t".join(row) for row in curated.proven)]
+    rows = ["\t".join(row) for row in (COLUMNS, *curated.proven)]
     proofs = "".join(f"{row}\n" for row in rows).encode()
     name = db_name(terms.cu)
     manifest = Manifest(
@@ -181,7 +182,7 @@ def decode(data: bytes, at: str) -> Manifest:
 def check_folder(files: Mapping[str, bytes], at: str) -> Manifest:
     """Check that a curated folder is whole and what its manifest says.
 
-    Raises UsageError MANIFEST_ABSENT, MANIFEST_INVALID, CURATED_CHANGED.
+    Raises UsageError MANIFEST_ABSENT, MANIFEST_INVALID, CURATED_CHANGED, MANIFEST_CONTRADICTS.
     """
     if MANIFEST not in files:
         msg = f"{at}: no {MANIFEST}"
@@ -205,7 +206,49 @@ def check_folder(files: Mapping[str, bytes], at: str) -> Manifest:
         raise UsageError(
             "CURATED_CHANGED", msg, at=f"{at}/{extra[0]}", hint=f"remove {extra[0]}"
         )
+    wrong = overstated(manifest) or _contradicts(manifest, files.get(EVIDENCE, b""))
+    if wrong:
+        msg = f"{at}/{MANIFEST}: {wrong}"
+        raise UsageError(
+            "MANIFEST_CONTRADICTS", msg, at=f"{at}/{MANIFEST}", hint="curate again"
+        )
     return manifest
+
+
+def overstated(manifest: Manifest) -> str:
+    """Say how a manifest claims more than its own counts and bindings bear; "" if it does not.
+
+    >>> overstated(decode(bare_folder(Profile.SAFE)[MANIFEST], "m"))
+    ''
+    """
+    recorded = any(one.source != "device" for one in manifest.bindings)
+    if not manifest.counts.proven_entries or not manifest.bindings or recorded:
+        most: Status = UNPROVEN
+    else:
+        most = PARTLY if manifest.counts.fallback_records else PROVEN
+    ranks = (UNPROVEN, PARTLY, PROVEN)
+    if ranks.index(manifest.status) <= ranks.index(most):
+        return ""
+    return f"it says {manifest.status}, but what it counts makes it {most} at most"
+
+
+def evidence_rows(data: bytes) -> dict[tuple[str, str], str]:
+    """Return the lines that each proven entry (key, solver) rests on, of evidence.tsv."""
+    rows = [row.split("\t") for row in data.decode("utf-8", "replace").splitlines()[1:]]
+    return {(row[0], row[1]): row[2] for row in rows if len(row) == len(COLUMNS)}
+
+
+def _contradicts(manifest: Manifest, evidence: bytes) -> str:
+    """Say where the counts are not those of the files; "" if they are."""
+    counts, rows = manifest.counts, evidence_rows(evidence)
+    records = manifest.db.records if manifest.db else 0
+    if counts.proven_records + counts.fallback_records != records:
+        return f"{records} records are neither proven nor served by the fallback"
+    if counts.proven_entries != len(rows):
+        return f"{counts.proven_entries} proven entries, {EVIDENCE} has {len(rows)}"
+    if set(manifest.serves) != {solver for _, solver in rows}:
+        return f"the solvers it serves are not those of {EVIDENCE}"
+    return ""
 
 
 def _counts(curated: Curated) -> Counts:

@@ -27,7 +27,7 @@ def open_db(path: Path) -> FindDb:
     Raises UsageError: FINDDB_ABSENT, FINDDB_UNREADABLE, FINDDB_NOT_A_FILE, FINDDB_TOO_LARGE,
     FINDDB_PACKED, FINDDB_SQLITE, FINDDB_IS_PERFDB, FINDDB_BINARY or FINDDB_LINE_TOO_LONG.
     """
-    data = read_bytes(path)
+    data = read_bytes(path, absent="; for MIOpen every problem is then a miss")
     if data.startswith(SQLITE):
         msg = f"{path} is an SQLite database: a perf-db or a cache of kernels, not a find-db"
         hint = f"vega-image finddb perfdb {path}"
@@ -42,22 +42,27 @@ def open_db(path: Path) -> FindDb:
     return db
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a regular file of a size that a database may have."""
+def read_bytes(path: Path, *, absent: str = "") -> bytes:
+    """Read a regular file of a size that a database may have.
+
+    `absent` is what follows from there being none. Raises UsageError FINDDB_ABSENT,
+    FINDDB_NOT_A_FILE, FINDDB_TOO_LARGE, FINDDB_UNREADABLE.
+    """
     try:
         info = path.stat()
         # Looked at before opening: a pipe without a writer would wait for ever.
         if not stat.S_ISREG(info.st_mode):
             kind = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
             msg = f"{path} is {kind}"
-            raise UsageError("FINDDB_NOT_A_FILE", msg, at=str(path))
+            raise UsageError("FINDDB_NOT_A_FILE", msg, at=str(path), hint="name a file")
         if info.st_size > LARGEST:
             msg = f"{path} has {info.st_size} bytes; no find-db has more than {LARGEST}"
             raise UsageError("FINDDB_TOO_LARGE", msg, at=str(path))
         return path.read_bytes()
     except FileNotFoundError as error:
-        msg = f"there is no file {path}; for MIOpen every problem is then a miss"
-        raise UsageError("FINDDB_ABSENT", msg, at=str(path)) from error
+        msg = f"there is no file {path}{absent}"
+        where = "docs/finddb.md says where upstream's is" if absent else None
+        raise UsageError("FINDDB_ABSENT", msg, at=str(path), hint=where) from error
     except OSError as error:
         msg = f"cannot read {path}: {error.strerror}"
         raise UsageError("FINDDB_UNREADABLE", msg, at=str(path)) from error
@@ -73,7 +78,8 @@ def refuse_binary(data: bytes, path: Path) -> None:
     strange = sum(byte < 9 or byte > 126 for byte in begin)  # noqa: PLR2004 - tab and tilde
     if strange * 4 > len(begin):
         msg = f"{path} is no text: {strange} of its first {len(begin)} bytes are no characters"
-        raise UsageError("FINDDB_BINARY", msg, at=str(path))
+        hint = "name a find-db, as gfx906_60.HIP.fdb.txt"
+        raise UsageError("FINDDB_BINARY", msg, at=str(path), hint=hint)
 
 
 def _refuse_long_lines(db: FindDb, path: Path) -> None:

@@ -131,6 +131,17 @@ class Problem:
         )
 
     @property
+    def impossible(self) -> str:
+        """Say why no convolution has these sizes; "" where one may."""
+        if self.x_channels % self.groups or self.y_channels % self.groups:
+            channels = f"{self.x_channels} and {self.y_channels} channels"
+            return f"{channels} do not divide into {self.groups} groups"
+        if self.expected_y_size == self.y_size:
+            return ""
+        what = f"the output is {_by(self.y_size)}, but {_by(self.expected_y_size)} follows"
+        return f"{what} from the input (in B and W keys the output stands first)"
+
+    @property
     def macs(self) -> int:
         """Return the multiply-adds of one run, the same in every direction."""
         window = self.x_channels // self.groups * prod(self.filter)

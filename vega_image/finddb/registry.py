@@ -83,6 +83,13 @@ class Solver:
             return f"it is off unless {self.switch} is set"
         return "" if self.usable else WHY_NOT.get(self.kernels, "it applies to no problem")
 
+    @property
+    def serves(self) -> str:
+        """Say what it can serve with, or why it cannot."""
+        if self.assembly and self.usable:
+            return "can serve, but not in Debian's build (no assembly kernels)"
+        return self.why_not or "can serve"
+
     def algorithm(self, direction: str) -> str:
         """Return the algorithm MIOpen records for it in a direction."""
         return algorithm(direction, self.family)

@@ -159,10 +159,11 @@ def decode_rule(text: str, at: str) -> Rule:
         rule = Rule.model_validate(value)
     except (yaml.YAMLError, ValidationError) as error:
         msg = f"{at}: {_first(error) if isinstance(error, ValidationError) else error}"
-        raise UsageError("RULE_INVALID", msg, at=at) from None
+        hint = "vega_image/finddb/rules/ holds rules to copy from"
+        raise UsageError("RULE_INVALID", msg, at=at, hint=hint) from None
     if f"{rule.id}.yaml" != at.rpartition("/")[2]:
         msg = f"{at}: the rule calls itself {rule.id!r}"
-        raise UsageError("RULE_INVALID", msg, at=at)
+        raise UsageError("RULE_INVALID", msg, at=at, hint=f"name the file {rule.id}.yaml")
     return rule
 
 

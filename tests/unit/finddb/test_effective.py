@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,11 +83,20 @@ def append(path: str, text: str) -> Callable[[Path], None]:
     return lambda root: put(root, path, text)
 
 
+def claim(root: Path, **changed: Any) -> None:
+    path = root / FOLDER / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
 BREAKING: tuple[tuple[str, Callable[[Path], None], str], ...] = (
     ("user-db", append(USER_DB, WINO_RECORD), "USER_DB"),
     ("user-db-elsewhere", append(USER_DB, ELSEWHERE), "USER_DB"),
     ("home", append("home/x/.config/miopen/gfx906_60.ufdb.txt", WINO_RECORD), "USER_DB"),
     ("root-home", append("root/.config/miopen/a.ufdb.txt", WINO_RECORD), "USER_DB"),
+    ("workspace-0", append(USER_DB, f"{C3W}=GemmWrwUniversal:3,0,{W}GEMM\n"), "USER_DB"),
+    ("no-algorithm", append(USER_DB, f"{C3W}=GemmWrwUniversal:3,7375872,fast\n"), "USER_DB"),
+    ("short-item", append(USER_DB, f"{C3W}=GemmWrwUniversal:3\n"), "USER_DB"),
+    ("claims", lambda root: claim(root, status="proven"), "STATUS_OVERSTATED"),
     ("unknown-solver", append(USER_DB, f"{C3W}=Nobody:1,0,{W}GEMM\n"), "USER_DB"),
     ("user-perf-db", append("tmp/vega-miopen-user-db/gfx906_60.udb.txt", "x"), "PERF_DB"),
     ("perf-db", append(f"{FOLDER}/gfx906_60.db.txt", "x"), "PERF_DB"),
@@ -156,6 +167,27 @@ def test_how_a_container_is_started_counts(
         assert effective(root, capsys, "--environ", str(file))[0] == 0
     file.write_bytes(b"PATH=/bin\n")
     assert "VARIABLE_MISSING" in codes(effective(root, capsys, "--environ", str(file))[1])
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH"])
+def test_a_variable_that_loads_another_library_voids_what_is_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = ("--env", f"{name}=/opt/other")
+    proven = install(tmp_path / "proven", baked("safe", passed(PROVEN)))
+    code, value = effective(proven, capsys, *words)
+    assert (code, codes(value)) == (9, {"OTHER_LIBRARY"})
+    assert effective(proven, capsys, "--env", f"{name}=")[0] == 0
+    code, value = effective(install(tmp_path / "none", baked()), capsys, *words)
+    assert (code, value["findings"][0]["code"]) == (0, "OTHER_LIBRARY")
+
+
+@pytest.mark.parametrize("text", ["=1", "MIOPEN_FIND_MODE"])
+def test_an_assignment_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    with pytest.raises(UsageError, match="NAME=VALUE is expected"):
+        effective(install(tmp_path, baked()), capsys, "--env", text)
 
 
 @pytest.mark.parametrize("text", [GEMM_RECORD, PROVEN_RECORD, "", "garbage\n"])
@@ -238,6 +270,60 @@ def test_bake_checks_once_more() -> None:
         assert caught.value.code == code
     with pytest.raises(UsageError, match="curated for profile safe"):
         check_bake(files, Profile.STRICT, "x")
+
+
+def edited(files: dict[str, bytes], **changed: Any) -> dict[str, bytes]:
+    """Return a curated folder whose manifest somebody edited."""
+    value = json.loads(files["manifest.json"])
+    for name, part in changed.items():
+        value[name] = value[name] | part if isinstance(part, dict) else part
+    return {**files, "manifest.json": json.dumps(value).encode()}
+
+
+MORE_FALLBACK = {"fallback_records": 0, "proven_records": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"status": "proven"}, "partly-proven at most"),
+        ({"status": "proven", "counts": MORE_FALLBACK, "bindings": []}, "unproven at most"),
+        ({"counts": {"proven_entries": 2}}, "2 proven entries, evidence.tsv has 1"),
+        ({"counts": {"fallback_records": 0}}, "neither proven nor served by the fallback"),
+        ({"serves": [PROVEN, "ConvOclBwdWrW53"]}, "not those of evidence.tsv"),
+    ],
+)
+def test_bake_believes_no_manifest_that_claims_more_than_its_files(
+    changed: dict[str, Any], says: str
+) -> None:
+    files = edited(baked("safe", passed(PROVEN)), **changed)
+    with pytest.raises(UsageError, match=says) as caught:
+        check_bake(files, Profile.SAFE, "x")
+    assert caught.value.code == "MANIFEST_CONTRADICTS"
+
+
+def test_bake_wants_evidence_for_each_entry_not_for_each_solver() -> None:
+    """A solver proven for one problem is not thereby proven for another."""
+    name = "gfx906_60.HIP.fdb.txt"
+    files = baked("safe", passed(PROVEN))
+    elsewhere = ELSEWHERE.encode()
+    data = b"".join(sorted([elsewhere, *files[name].splitlines(keepends=True)[:1]]))
+    digest = hashlib.sha256(data).hexdigest()
+    files = edited({**files, name: data}, db={"sha256": digest})
+    with pytest.raises(UsageError, match=f"{re.escape(PROVEN)} is neither proven") as caught:
+        check_bake(files, Profile.SAFE, "x")
+    assert caught.value.code == "CURATED_SOLVER"
+
+
+def test_bake_refuses_the_db_of_another_card() -> None:
+    found = evidence(passed(PROVEN, card={"cu": 64}), cu=64)
+    result = curate(FindDb(DB, "db"), proofs(found), rules=shipped_rules(), profile="safe")
+    terms = Terms(cu=64)
+    files = folder_of(result, found, rules=shipped_rules(), terms=terms, source=DB)
+    assert "gfx906_64.HIP.fdb.txt" in files
+    with pytest.raises(UsageError, match="looks for gfx906_60") as caught:
+        check_bake(files, Profile.SAFE, "x")
+    assert caught.value.code == "CARD_DIFFERS"
 
 
 def test_the_payload_of_an_image_is_whole() -> None:

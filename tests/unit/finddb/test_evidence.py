@@ -110,6 +110,10 @@ def test_a_number_is_of_the_solver_that_ran() -> None:
         ({"solver_ran": ""}, module.NO_SOLVER),
         ({"key": f"{C3W}_g1"}, module.NO_KEY),
         ({"key": "t", "solver_ran": ""}, module.OTHER_TRIAL),
+        ({"direction": "F"}, module.OTHER_KEY),
+        ({"dtype": "fp16"}, module.OTHER_KEY),
+        ({"error": 2.0, "bound": 1.0}, module.OVER_BOUND),
+        ({"error": float("nan"), "bound": 1.0}, module.OVER_BOUND),
     ],
 )
 def test_what_cannot_count_is_set_aside_with_a_reason(
@@ -118,6 +122,25 @@ def test_what_cannot_count_is_set_aside_with_a_reason(
     found = evidence(line(GOOD, **changed), library=LIBRARY)
     assert not found.trials
     assert dict(found.aside) == {why: 1}
+
+
+def test_each_line_is_held_against_its_key() -> None:
+    """A right line before it does not vouch for a line of the same key."""
+    found = evidence(line(GOOD) + line(GOOD, "real", direction="B"))
+    assert len(found.trials) == 1
+    assert dict(found.aside) == {module.OTHER_KEY: 1}
+
+
+def test_what_went_wrong_is_not_forgotten_for_its_data_type() -> None:
+    data = passed(GOOD) + line(GOOD, verdict="MISMATCH", dtype="?")
+    assert proofs(evidence(data))[C3W][GOOD].against == "MISMATCH"
+
+
+@pytest.mark.parametrize("workspace", [10**18, 10**30])
+def test_a_workspace_that_no_db_can_hold_is_refused(workspace: int) -> None:
+    with pytest.raises(UsageError, match=r"j\.jsonl:1: workspace_bytes") as caught:
+        evidence(line(GOOD, workspace_bytes=workspace))
+    assert caught.value.code == "EVIDENCE_LINE"
 
 
 def test_recordings_count_only_when_asked_for() -> None:

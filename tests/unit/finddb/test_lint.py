@@ -129,6 +129,8 @@ BAD: list[tuple[str, list[tuple[str, int, int]]]] = [
             ("WORKSPACE_NOT_A_NUMBER", 1, len(F) + 58),
         ],
     ),
+    # The call fails in it: nothing is said of a miss.
+    (f"{F}=GemmFwdRest:1\n", [("CURRENT_ITEM_SHORT", 1, len(F) + 2)]),
     (f"{F}={GEMM_F}\n\0\n", [("NO_EQUALS", 2, 2)]),
 ]
 
@@ -166,6 +168,13 @@ def test_swapped_sides_are_seen_on_request() -> None:
     one = db(f"{swapped}=ConvDirectNaiveConvWrw:1,0,{WRW}Direct\n")
     assert lint(one).counts == {}
     assert lint(one, sizes=True).counts == {"IMPOSSIBLE_SIZES": 1}
+
+
+def test_channels_that_do_not_divide_into_groups_are_seen_on_request() -> None:
+    one = db(f"{F}_g2={GEMM_F}\n")
+    assert [x.detail for x in lint(one, sizes=True).findings()] == [
+        "3 and 4 channels do not divide into 2 groups"
+    ]
 
 
 def test_a_users_db_is_held_against_the_systems() -> None:

@@ -14,12 +14,13 @@ import pytest
 
 from tests.finddbfiles import CONV1_W, CURRENT, PERF, SLICE
 from tests.schemas import hold
-from vega_image.cli import _run
+from vega_image.cli import _interrupted, _run
 from vega_image.finddb.perfdb import COLUMNS
 
 WRW = "miopenConvolutionBwdWeightsAlgo"
 GEMM = f"GemmWrwUniversal:2,7375872,{WRW}GEMM"
 OCL = f"ConvOclBwdWrW2<1>:1,0,{WRW}Direct"
+ASSEMBLY_KEY = "1-161-700-5x20-32-79-341-1024-0x0-2x2-1x1-0-NCHW-FP32-F"
 MLIR = f"ConvMlirIgemmWrW:0.5,0,{WRW}ImplicitGEMM"
 
 
@@ -120,12 +121,64 @@ def test_query_finds_by_network_shape_and_key(say: Said) -> None:
         (("zz=1",), "UNKNOWN_NAME"),
         ((), "NO_QUERY"),
         (("3-9-9-1x1-W",), "BAD_KEY"),
+        ((CONV1_W[:-1] + "X",), "BAD_KEY"),
+        (("k=many",), "BAD_SETTING"),
+        (("k=-1",), "BAD_SETTING"),
+        (("resnet50", "vgg16"), "MANY_NETWORKS"),
+        (("--dtype", "FP33"), "UNKNOWN_DTYPE"),
     ],
 )
 def test_a_query_that_means_nothing_is_refused(
     say: Said, words: tuple[str, ...], code: str
 ) -> None:
     assert say.value("query", SLICE, *words, exit_code=2)["error"]["code"] == code
+
+
+def test_a_broken_key_is_told_where_it_breaks(say: Said) -> None:
+    error = say.value("query", SLICE, CONV1_W[:-1] + "X", exit_code=2)["error"]
+    assert "column 52: expected the direction" in error["message"]
+
+
+def test_explain_says_when_no_convolution_has_the_key(say: Said) -> None:
+    assert say.value("explain", SLICE, CONV1_W)["impossible"] is None
+    for key, why in (
+        (CONV1_W.replace("112-112", "112-110"), "the output is 112x110, but 112x112 follows"),
+        (f"{CONV1_W}_g2", "3 and 64 channels do not divide into 2 groups"),
+    ):
+        assert say.value("explain", SLICE, key)["impossible"].startswith(why)
+        assert why in say.lines("explain", SLICE, key)
+
+
+def test_an_assembly_solver_is_not_called_usable_in_a_build_without_them(say: Said) -> None:
+    for word in ("query", "explain"):
+        said = say.lines(word, SLICE, ASSEMBLY_KEY)
+        row = next(row for row in said.splitlines() if "  ConvAsm" in row)
+        assert "not in Debian's build" in row
+
+
+def test_a_file_that_is_no_find_db_says_nothing_of_misses(say: Said, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.jsonl"
+    words = ("curate", SLICE, "--evidence", gone)
+    assert say.value(*words, exit_code=2)["error"]["message"] == f"there is no file {gone}"
+    error = say.value("stats", gone, exit_code=2)["error"]
+    assert "every problem is then a miss" in error["message"]
+    assert "docs/finddb.md" in error["hint"]
+
+
+def test_a_usage_error_names_the_help_of_its_word(say: Said) -> None:
+    assert say.value("stats", exit_code=2)["error"]["hint"] == "vega-image finddb stats --help"
+
+
+def test_an_interrupted_word_does_not_claim_to_go_on() -> None:
+    assert _interrupted(["finddb", "audit", "x"]) == "interrupted; the next run begins anew"
+    assert _interrupted(["build", "x"]) == "interrupted; the next run goes on from here"
+
+
+@pytest.mark.parametrize("word", ["curate", "merge"])
+def test_what_cannot_be_written_is_no_bug(say: Said, word: str) -> None:
+    words = (SLICE, SLICE) if word == "merge" else (SLICE,)
+    error = say.value(word, *words, "-o", "/proc/none", exit_code=5)["error"]
+    assert error["code"] == "CANNOT_WRITE"
 
 
 def test_explain_says_what_each_mode_does(say: Said, tmp_path: Path) -> None:

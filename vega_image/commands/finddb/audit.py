@@ -59,14 +59,23 @@ class AuditRequest:
 def audit(call: Call, request: AuditRequest) -> int:
     """Print the shares and what is missing; exit 9 under the threshold."""
     card = card_of(request.arch, request.cu)
+    if not 0 <= request.threshold <= 1:
+        # NaN passes click's range.
+        msg = f"--threshold {request.threshold} is no share between 0 and 1"
+        raise UsageError("THRESHOLD_INVALID", msg, hint="--threshold 0.95")
+    called = request.ref or str(request.root)
     store = call.store
     with ExitStack() as stack:
         scratch = tempfile.TemporaryDirectory(dir=store.tmp)
         folder = Path(stack.enter_context(scratch))
         root, environ = _root(call, request, folder)
-        library = find_library(root)
+        library = find_library(root, called)
         databases = database_folder(root, library.path, environ)
-        db = open_db(request.db) if request.db else _own_db(root, databases, card)
+        db = (
+            open_db(request.db)
+            if request.db
+            else _own_db(root, databases, card=card, called=called)
+        )
         cell = Cell(
             folder=folder / "cell",
             library=library,
@@ -87,7 +96,9 @@ def _report(call: Call, cell: Cell, db: FindDb, request: AuditRequest) -> Report
     counted, unasked = askable(chosen.counted)
     if not counted:
         msg = f"{db.name}: no record to ask about"
-        raise UnprovenError("NOTHING_TO_AUDIT", msg, at=db.name, hint="finddb lint DB")
+        raise UnprovenError(
+            "NOTHING_TO_AUDIT", msg, at=db.name, hint=f"vega-image finddb lint {db.name}"
+        )
     survey = Survey(
         cell=cell,
         names=Session(cell=cell).names(),
@@ -158,15 +169,16 @@ def _assignment(text: str) -> tuple[str, str]:
     name, mark, value = text.partition("=")
     if not mark or not name.startswith("MIOPEN_"):
         msg = f"--env {text}: not of the form MIOPEN_NAME=VALUE"
-        raise UsageError("ENV_INVALID", msg, at=text)
+        raise UsageError("ENV_INVALID", msg, at=text, hint="--env MIOPEN_FIND_MODE=1")
     return name, value
 
 
-def _own_db(root: Path, databases: str | None, card: Card) -> FindDb:
+def _own_db(root: Path, databases: str | None, *, card: Card, called: str) -> FindDb:
     """Read the find-db that the library would find for this card."""
     name = f"{card.base_name}.HIP.fdb.txt"
     path = inside(root, f"{databases}/{name}") if databases else None
     if path is None:
-        msg = f"{root} holds no {name} where its library looks ({databases or 'nowhere'})"
+        where = databases or "it has no folder of databases"
+        msg = f"{called} holds no {name} where its library looks ({where})"
         raise UsageError("FINDDB_ABSENT", msg, at=name, hint="--db FILE")
     return FindDb(open_db(path).data, f"/{databases}/{name}")

@@ -172,7 +172,10 @@ def _notes(report: Report) -> Iterator[str]:
         broken = audit.broken_picks.total()
         yield f"{broken} records lead to one of these first, and that call fails"
     if report.off:
-        yield f"{len(report.off)} more lack them and are switched off by these variables:"
+        lack = (
+            "more lack them" if report.missing else "solvers lack their kernels in this build"
+        )
+        yield f"{len(report.off)} {lack} and are switched off by the variables:"
         yield f"  {', '.join(report.off)}"
     for one in report.unloadable:
         yield f"  {one.solver}: {one.outcome} status {one.status} {one.detail}"

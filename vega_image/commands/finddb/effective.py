@@ -106,10 +106,11 @@ def _environ(
             said = call.settings.environ.items()
             here += [Assignment(name, value, "this process") for name, value in said]
     for text in request.assignments:
-        if "=" not in text:
+        name, mark, value = text.partition("=")
+        if not mark or not name:
             msg = f"--env {text}: NAME=VALUE is expected"
-            raise UsageError("BAD_ASSIGNMENT", msg, at=text)
-        name, _, value = text.partition("=")
+            hint = "--env MIOPEN_FIND_MODE=1"
+            raise UsageError("BAD_ASSIGNMENT", msg, at=text, hint=hint)
         here.append(Assignment(name, value, "--env"))
     yield from (one for one in here if concerns(one.name))
 

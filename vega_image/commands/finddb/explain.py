@@ -40,7 +40,8 @@ def _problem(key: str) -> Problem:
         return parse_key(key)
     except FormError as error:
         msg = f"{key!r} is no key: column {error.column}: {error.message}"
-        raise UsageError("BAD_KEY", msg, at=key) from error
+        hint = "vega-image finddb query finds keys, as by resnet50"
+        raise UsageError("BAD_KEY", msg, at=key, hint=hint) from error
 
 
 def _record(db: FindDb, key: str) -> Record | None:
@@ -57,6 +58,7 @@ def _value(key: str, problem: Problem, known: Known, found: list[Answer]) -> Jso
     return {
         "key": key,
         "direction": problem.direction,
+        "impossible": problem.impossible or None,
         "record": known.origin if known.record else None,
         "hidden_system_record": known.hidden is not None,
         "items": [
@@ -79,7 +81,10 @@ def _lines(key: str, problem: Problem, known: Known, found: list[Answer]) -> Ite
     y = "x".join(map(str, (problem.batch, problem.y_channels, *problem.y_size)))
     window = "x".join(map(str, problem.filter))
     yield key
-    yield f"  {problem.direction} {problem.dtype}: x={x} filter={window} y={y}"
+    groups = f" groups={problem.groups}" if problem.groups > 1 else ""
+    yield f"  {problem.direction} {problem.dtype}: x={x} filter={window} y={y}{groups}"
+    if problem.impossible:
+        yield f"  no convolution has this key: {problem.impossible}"
     if known.record:
         rows = [
             (f"  {item.solver}", f"{item.time:g} ms", _reasons(known)[item.solver])

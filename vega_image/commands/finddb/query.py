@@ -14,7 +14,7 @@ from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.errors import UsageError
 from vega_image.finddb.networks import geometry, layers, named
-from vega_image.finddb.problem import FormError, Problem, parse_key
+from vega_image.finddb.problem import DTYPES, FormError, Problem, parse_key
 from vega_image.finddb.record import Record
 from vega_image.finddb.registry import registry
 from vega_image.finddb.text import FindDb
@@ -23,6 +23,8 @@ Wanted = Callable[[Problem], bool]
 
 SHAPE = re.compile("[0-9]+(?:x[0-9]+)+")
 SETTING = re.compile("([a-z]+)=([0-9]+(?:x[0-9]+)*)")
+DTYPE = re.compile(f"(?:{'|'.join(DTYPES)}){{1,3}}")
+LIKE_KEY = re.compile("[0-9]+-[0-9]+-[0-9]+-")
 KEY = re.compile("[0-9]+-.*-[FBW](_.*)?")
 SETTINGS: dict[str, Callable[[Problem], tuple[int, ...]]] = {
     "n": lambda p: (p.batch,),
@@ -55,6 +57,10 @@ def query(call: Call, request: QueryRequest) -> int:
     db, words = db_and_words(request.words, request.db)
     keys = [word for word in words if KEY.fullmatch(word)]
     tests = [_wanted(word) for word in words if word not in keys]
+    networks = [word for word in words if _is_name(word) and word not in keys]
+    if len(networks) > 1:
+        msg = f"one network at a time: no record is of {' and '.join(networks)} together"
+        raise UsageError("MANY_NETWORKS", msg, hint="a query for each")
     if request.first_layer_rgb:
         tests.append(lambda p: p.first_layer_rgb)
     if not words and not tests and not request.direction and not request.dtype:
@@ -63,6 +69,7 @@ def query(call: Call, request: QueryRequest) -> int:
     if request.direction:
         tests.append(lambda p: p.direction == request.direction)
     if request.dtype:
+        _check_dtype(request.dtype)
         tests.append(lambda p: p.dtype == request.dtype)
     found = list(_by_keys(db, keys) if keys else db.records())
     found = [record for record in found if all(test(record.problem) for test in tests)]
@@ -107,16 +114,35 @@ def _by_keys(db: FindDb, keys: list[str]) -> Iterator[Record]:
         try:
             yield db[key]
         except KeyError:
-            try:
-                parse_key(key)
-            except FormError as error:
-                msg = f"{key} is no key: column {error.column}: {error.message}"
-                raise UsageError("BAD_KEY", msg, at=key) from error
+            if wrong := _bad_key(key):
+                raise wrong from None
         except FormError as error:
             msg = f"{db.name}: the line of {key} is no record: {error.message}"
             raise UsageError(
                 "BAD_RECORD", msg, hint=f"vega-image finddb lint {db.name}"
             ) from error
+
+
+def _is_name(word: str) -> bool:
+    return not SHAPE.fullmatch(word) and not SETTING.fullmatch(word)
+
+
+def _bad_key(text: str) -> UsageError | None:
+    """Say where a text stops being a key; None for a key."""
+    try:
+        parse_key(text)
+    except FormError as error:
+        msg = f"{text} is no key: column {error.column}: {error.message}"
+        hint = "vega-image finddb query --help"
+        return UsageError("BAD_KEY", msg, at=text, hint=hint)
+    return None
+
+
+def _check_dtype(text: str) -> None:
+    """Refuse what no key has: one name, or three joined."""
+    if not DTYPE.fullmatch(text):
+        msg = f"no data type is called {text}"
+        raise UsageError("UNKNOWN_DTYPE", msg, at=text, hint=", ".join(DTYPES))
 
 
 def _wanted(word: str) -> Wanted:
@@ -125,6 +151,12 @@ def _wanted(word: str) -> Wanted:
     if setting := SETTING.fullmatch(word):
         return _setting(setting[1], setting[2])
     shapes = list(named(word))
+    if not shapes and LIKE_KEY.match(word) and (wrong := _bad_key(word)):
+        raise wrong
+    name, mark, _ = word.partition("=")
+    if not shapes and mark and name in SETTINGS:
+        msg = f"{word!r}: {name}= wants sizes, as 3 or 7x7"
+        raise UsageError("BAD_SETTING", msg, at=word, hint="vega-image finddb query --help")
     if not shapes:
         names = sorted({one.network for one in layers()})
         close = difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.4)
@@ -169,9 +201,9 @@ def _lines(records: list[Record], found: int) -> Iterator[str]:
         yield f"  {p.direction} {p.dtype} x={x} w={w} y={y}"
         rows = [
             (f"  {item.solver}", f"{item.time:g} ms", f"{item.workspace} B",
-             _state(item.solver, p.direction) or "usable")
+             _state(item.solver, p.direction) or registry()[item.solver].serves)
             for item in record.items
         ]  # fmt: skip
-        yield from table(("  SOLVER", "TIME", "WORKSPACE", "IN THIS LIBRARY"), rows)
+        yield from table(("  SOLVER", "TIME", "WORKSPACE", "CAN IT SERVE"), rows)
     more = f", {found - len(records)} not shown (--limit 0)" if found > len(records) else ""
     yield f"{found} records{more}"

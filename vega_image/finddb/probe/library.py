@@ -44,14 +44,19 @@ class Library:
     shimmed: tuple[str, ...]
 
 
-def find_library(root: Path) -> Library:
-    """Find the library; raises UsageError LIBRARY_ABSENT, LIBRARY_UNREADABLE."""
+def find_library(root: Path, name: str = "") -> Library:
+    """Find the library; `name` is what people call the root.
+
+    Raises UsageError LIBRARY_ABSENT, LOADER_ABSENT, LIBRARY_UNREADABLE.
+    """
+    called = name or str(root)
     for folder in FOLDERS:
         file = inside(root, f"{folder}/{NAME}")
         if file is not None:
-            return _library(root, f"/{folder}/{NAME}", file)
-    msg = f"{root}: no {NAME} in {', '.join(FOLDERS)}"
-    raise UsageError("LIBRARY_ABSENT", msg, at=str(root), hint="name the root of an image")
+            return _library(root, f"/{folder}/{NAME}", file, called)
+    msg = f"{called}: no {NAME} in {', '.join(FOLDERS)}"
+    hint = "name an image with MIOpen, as linux-miopen, or the root of one"
+    raise UsageError("LIBRARY_ABSENT", msg, at=called, hint=hint)
 
 
 def inside(root: Path, path: str) -> Path | None:
@@ -81,11 +86,11 @@ def inside(root: Path, path: str) -> Path | None:
     return found if found.exists() else None
 
 
-def _library(root: Path, path: str, file: Path) -> Library:
+def _library(root: Path, path: str, file: Path, called: str) -> Library:
     loader = next((name for name in LOADERS if inside(root, name)), None)
     if loader is None:
-        msg = f"{root}: no program loader ({' or '.join(LOADERS)})"
-        raise UsageError("LOADER_ABSENT", msg, at=str(root), hint="name a whole root")
+        msg = f"{called}: no program loader ({' or '.join(LOADERS)})"
+        raise UsageError("LOADER_ABSENT", msg, at=called, hint="name a whole root")
     try:
         with opened(Region(file), path) as window:
             needed = tuple(_needed(read_elf(window)))
