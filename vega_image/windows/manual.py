@@ -18,7 +18,7 @@ from vega_image.windows.references import edition_of
 from vega_image.windows.spec import Platform
 
 # What Windows Setup, and the installed Windows, need of the virtio-win medium: its folders.
-_DRIVERS = ("vioscsi", "viostor", "vioserial", "NetKVM")
+DRIVERS = ("vioscsi", "viostor", "vioserial", "NetKVM")
 _VIRTIO, _OPENSSH = "virtio", "openssh"
 _SECRETS = frozenset({"product_key", "proxmox_token", "proxmox_password"})
 _ANSIBLE = "ansible-core with the collections of `playbooks/requirements.yml`"
@@ -161,7 +161,7 @@ def _file_lines(job: Job) -> Iterator[str]:
         yield f'cp "$PAYLOAD/{payload[_OPENSSH].file}" {media}/installers/"'
     if job.drivers and _VIRTIO in payload:
         yield f'mkdir -p {media}/drivers"'
-        for name in _DRIVERS:
+        for name in DRIVERS:
             yield (
                 f'xorriso -osirrox on -indev "$PAYLOAD/{payload[_VIRTIO].file}" '
                 f'-extract /{name}/w11/amd64 {media}/drivers/{name}"'
