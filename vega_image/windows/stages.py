@@ -98,7 +98,7 @@ def stage_files(stages: tuple[NativeStage, ...], *, parts: StageParts) -> dict[s
     for stage in stages:
         place = f"{MEDIA}/stages/{stage.folder}"
         files |= {f"{place}/{name}": data for name, data in stage.files.items()}
-    # git applies them to files with LF: an added CR would be part of the change.
+    # Their digests stand in stage.json: not one byte may change on the way.
     files |= {f"{MEDIA}/patches/clr/{name}": data for name, data in parts.patches.items()}
     return dict(sorted(files.items()))
 
