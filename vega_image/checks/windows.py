@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vega_image.checks import answerfile, cmdfile, crossrefs, powershell, secrets
-from vega_image.checks.answerfile import Platform, check_answer_files
+from vega_image.checks.answerfile import check_answer_files
 from vega_image.checks.cmdfile import check_cmd_files
 from vega_image.checks.crossrefs import check_references
 from vega_image.checks.finding import Finding
@@ -17,6 +17,7 @@ from vega_image.checks.packer import CORE, check_packer
 from vega_image.checks.powershell import check_powershell
 from vega_image.checks.secrets import check_secrets
 from vega_image.checks.textform import Newline
+from vega_image.windows.spec import Platform
 
 WINDOWS_RULES: Mapping[str, str] = {
     "PKR001": "a file of packer is not formatted as `packer fmt` does",
@@ -49,7 +50,7 @@ def check_windows_tree(files: Mapping[str, bytes], *, platform: Platform) -> lis
     """
     found = [*check_answer_files(files, platform=platform), *check_cmd_files(files)]
     found += [*_scripts(files), *check_references(files)]
-    if platform != "metal" or any(path.startswith(f"{CORE}/") for path in files):
+    if platform is not Platform.METAL or any(path.startswith(f"{CORE}/") for path in files):
         found += check_packer(files)
     named = {(item.path, item.line) for item in found if item.rule in _SECRETS}
     found += [item for item in check_secrets(files) if (item.path, item.line) not in named]

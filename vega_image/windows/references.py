@@ -38,8 +38,6 @@ def windows_dangling(target: WindowsTarget) -> Iterator[tuple[str, str]]:
         if source.kind in {"debian", "archive"}:
             path = f"sources.{name}.kind"
             yield path, f"a Windows target has iso, file and git sources, not {source.kind}"
-    if target.disk.build_gib and target.platform is Platform.METAL:
-        yield "disk.build_gib", "an image for bare machines brings no partition for builds"
 
 
 def unsupported(target: WindowsTarget, platform: Platform) -> Iterator[tuple[str, str]]:
