@@ -190,3 +190,10 @@ def tree(
     asked = target(text.replace(*change) if change[0] else text)
     locked = lock(asked, resolved=resolved)
     return render_windows(asked, locked, platform=platform, parts=parts(asked))
+
+
+def whole(platform: Platform) -> dict[str, bytes]:
+    """Render the fixture with the playbooks and the inventory as they are."""
+    asked = target(spec())
+    texts_and_rows = parts(asked, with_shared=True)
+    return render_windows(asked, lock(asked), platform=platform, parts=texts_and_rows)

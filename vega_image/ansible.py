@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,19 @@ STRANGERS = {
     "host key is known": "HOST_KEY_UNKNOWN",
     "Host key verification failed": "HOST_KEY_WRONG",
     "CERTIFICATE_VERIFY_FAILED": "CERTIFICATE_WRONG",
+}
+# At the machine itself, for what comes over the network may be the stranger's.
+_OWN_KEY = (
+    "at the machine itself: ssh-keygen -lf C:\\ProgramData\\ssh\\ssh_host_ed25519_key.pub "
+    "(Linux: /etc/ssh/ssh_host_ed25519_key.pub)"
+)
+_NEXT: Mapping[str, str] = {
+    "HOST_KEY_WRONG": f"{_OWN_KEY}; if it was installed anew, put its key in the place of the "
+    "old one in the inventory's known_hosts",
+    "HOST_KEY_UNKNOWN": f"{_OWN_KEY}; compare, then add a line `ADDRESS KEY` to the "
+    "inventory's known_hosts",
+    "CERTIFICATE_WRONG": "openssl s_client -connect {host}:5986 -CAfile office-ca.pem, with "
+    "the CA that ansible_psrp_ca_cert names, says what is wrong with the certificate",
 }
 _CLASSES: Sequence[type[VegaError]] = (PolicyError, StageError, HostError)
 
@@ -109,8 +123,11 @@ def run_playbook(
     HOST_KEY_UNKNOWN, CERTIFICATE_WRONG), StageError TASK_FAILED, HostError UNREACHABLE,
     UsageError PLAYBOOK_INVALID or NO_HOSTS, EngineError TOOL_ABSENT or ANSIBLE_DIED.
     """
-    _exists(play.folder / play.playbook, "PLAYBOOK_ABSENT")
-    _exists(play.inventory, "INVENTORY_ABSENT")
+    folder, inventory = play.folder, play.inventory
+    listed = f"ls {shlex.quote(str(folder))}; a rendered tree holds it in playbooks/"
+    _exists(folder / play.playbook, "PLAYBOOK_ABSENT", hint=listed)
+    example = shlex.join(["cp", "-r", str(folder.parent / "inventory"), str(inventory.parent)])
+    _exists(inventory, "INVENTORY_ABSENT", hint=f"{example}, then write your machines into it")
     heard = _Heard(secrets.token_hex(8), on_result, on_text)
     # A socket's name has 108 bytes at most, which a scratch folder may have used up.
     with tempfile.TemporaryDirectory(prefix="vega-ssh-") as sockets:
@@ -122,22 +139,30 @@ def run_playbook(
             "VEGA_LINES_TOKEN": heard.token,
         }
         done = run(_argv(play, scratch), env=env, cwd=play.folder, on_line=heard.line)
-    if done.returncode != 0 and (error := _error(heard.final())):
+    if done.returncode != 0 and (error := _error(heard.final(), play)):
         raise error
     if done.returncode != 0 or heard.hosts is None:
-        raise _refused(done)
+        raise _refused(done, play)
     if not heard.hosts:
         msg = f"{play.playbook}: no host of {play.inventory} was asked for"
         if play.hosts:
             msg += f" by {play.hosts!r}"
-        raise UsageError("NO_HOSTS", msg, at=str(play.inventory))
+        hint = shlex.join(["ansible-inventory", "--inventory", str(play.inventory), "--graph"])
+        raise UsageError("NO_HOSTS", msg, hint=hint, at=str(play.inventory))
     return Played(results=tuple(heard.results), hosts=heard.hosts)
 
 
-def _exists(path: Path, code: str) -> None:
+def _exists(path: Path, code: str, *, hint: str) -> None:
     if not path.exists():
         msg = f"{path} does not exist"
-        raise UsageError(code, msg, at=str(path))
+        raise UsageError(code, msg, hint=hint, at=str(path))
+
+
+def _by_hand(play: Play, *words: str) -> str:
+    """Return a command that a person can type; values are left out, for they may be secret."""
+    argv = ["ansible-playbook", "--inventory", str(play.inventory.resolve()), *words]
+    line = f"cd {shlex.quote(str(play.folder))} && {shlex.join([*argv, play.playbook])}"
+    return f"{line} (with the same --extra-vars)" if play.values else line
 
 
 def _argv(play: Play, scratch: Path) -> list[str]:
@@ -154,8 +179,8 @@ def _argv(play: Play, scratch: Path) -> list[str]:
     return [*argv, "--", play.playbook]
 
 
-def _error(results: Iterable[TaskResult]) -> VegaError | None:
-    errors = [error for result in results if (error := error_of(result))]
+def _error(results: Iterable[TaskResult], play: Play) -> VegaError | None:
+    errors = [error for result in results if (error := error_of(result, play=play))]
     for kind in _CLASSES:
         if found := [error for error in errors if isinstance(error, kind)]:
             first = found[0]
@@ -165,28 +190,35 @@ def _error(results: Iterable[TaskResult]) -> VegaError | None:
     return None
 
 
-def error_of(result: TaskResult) -> VegaError | None:
+def error_of(result: TaskResult, *, play: Play) -> VegaError | None:
     """Return what one result means for the whole run; None when the run may go on."""
     text = result.message.strip() or "no reason given"
     at = result.at or None
     if result.state is TaskState.FAILED:
         msg = f"{result.host}: {result.task}: {text}"
-        return StageError("TASK_FAILED", msg, at=at)
+        where = ["--limit", result.host, *(["--tags", result.role] if result.role else [])]
+        hint = f"when that is corrected: {_by_hand(play, *where)}"
+        return StageError("TASK_FAILED", msg, hint=hint, at=at)
     if result.state is not TaskState.UNREACHABLE:
         return None
     for words, code in STRANGERS.items():
         if words in text:
             msg = f"{result.host} is not the host that is pinned: {text}"
-            hint = "compare with the key of its first-boot report, then correct known_hosts"
+            hint = _NEXT[code].format(host=result.host)
             return PolicyError(code, msg, hint=hint, at=result.host)
     msg = f"{result.host} cannot be reached: {text}"
-    return HostError("UNREACHABLE", msg, at=result.host)
+    hint = (
+        f"is it on? nc -zvw 5 {shlex.quote(result.host)} 22 (psrp: 5986) asks its port; "
+        f"then {_by_hand(play, '--limit', result.host)}"
+    )
+    return HostError("UNREACHABLE", msg, hint=hint, at=result.host)
 
 
-def _refused(done: Completed) -> VegaError:
+def _refused(done: Completed, play: Play) -> VegaError:
     tail = "\n".join(done.output.splitlines()[-TAIL_LINES:]).strip()
     if done.returncode > 0:
         msg = f"ansible-playbook refused ({done.returncode}): {tail}"
-        return UsageError("PLAYBOOK_INVALID", msg, hint=done.command)
+        return UsageError("PLAYBOOK_INVALID", msg, hint=_by_hand(play, "--syntax-check"))
     msg = f"ansible-playbook ended without its counts ({done.returncode}): {tail}"
-    return EngineError("ANSIBLE_DIED", msg, hint=done.command)
+    hint = f"it tells more by hand: {_by_hand(play, '-vvv')}"
+    return EngineError("ANSIBLE_DIED", msg, hint=hint)

@@ -170,3 +170,4 @@ def test_a_name_that_no_host_has_is_no_success(office: Office, tmp_path: Path) -
     with pytest.raises(UsageError) as caught:
         run_playbook(play, scratch=tmp_path)
     assert caught.value.code == "NO_HOSTS"
+    assert caught.value.hint == f"ansible-inventory --inventory {inventory} --graph"

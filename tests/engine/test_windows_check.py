@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.marks import CASES, tree
-from vega_image.checks.answerfile import Platform
 from vega_image.checks.windows import check_windows_tree
+from vega_image.windows.spec import Platform
 
 pytestmark = pytest.mark.needs("packer")
 WINDOWS = (".ps1", ".cmd", ".xml")
@@ -22,7 +22,7 @@ def good() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("platform", ["qemu", "hyperv", "proxmox"])
+@pytest.mark.parametrize("platform", [Platform.QEMU, Platform.HYPERV, Platform.PROXMOX])
 def test_the_good_tree_passes(platform: Platform) -> None:
     assert check_windows_tree(good(), platform=platform) == []
 
@@ -34,7 +34,9 @@ def test_every_check_has_its_say_in_the_order_of_files_and_lines() -> None:
     files["media/vega/firstboot/SetupComplete.cmd"] += b"shutdown /r\r\n"
     files["answer/unattend-oobe.xml"] = b"<unattend>\r\n"
     files["README.md"] += b"https://ann:s3cret@example.invalid\n"
-    found = [(item.path, item.rule) for item in check_windows_tree(files, platform="qemu")]
+    found = [
+        (item.path, item.rule) for item in check_windows_tree(files, platform=Platform.QEMU)
+    ]
     assert found == sorted(found, key=lambda pair: pair[0])
     assert {
         ("README.md", "SEC005"),
@@ -55,7 +57,7 @@ def test_a_script_of_a_playbook_may_keep_the_line_ends_of_the_checkout() -> None
     text += b"$ErrorActionPreference = 'Stop'\n"
     path = "playbooks/roles/x/files/x.ps1"
     for data in (text, text.replace(b"\n", b"\r\n")):
-        assert check_windows_tree({**good(), path: data}, platform="qemu") == []
+        assert check_windows_tree({**good(), path: data}, platform=Platform.QEMU) == []
     mixed = text.replace(b"\n", b"\r\n", 1)
-    [item] = check_windows_tree({**good(), path: mixed}, platform="qemu")
+    [item] = check_windows_tree({**good(), path: mixed}, platform=Platform.QEMU)
     assert (item.rule, item.path, item.line) == ("PS015", path, 2)

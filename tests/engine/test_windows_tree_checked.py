@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.windowstree import tree
+from tests.windowstree import tree, whole
 from vega_image.checks.hclrules import check_hcl
 from vega_image.checks.packer import check_packer
+from vega_image.checks.windows import check_windows_tree
 from vega_image.windows.spec import Platform
 
 WITH_VM = [Platform.QEMU, Platform.HYPERV, Platform.PROXMOX]
@@ -54,6 +56,40 @@ def test_packer_sees_a_file_for_the_cd_that_is_missing() -> None:
     assert "autounattend.xml" in item.message
 
 
+@pytest.mark.needs("packer")
+@pytest.mark.parametrize("platform", Platform)
+def test_no_check_of_the_tree_finds_anything(platform: Platform) -> None:
+    assert check_windows_tree(whole(platform), platform=platform) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "answer/unattend-oobe.xml",
+        "media/vega/firstboot/SetupComplete.cmd",
+        "media/vega/scripts/capture.ps1",
+    ],
+)
+def test_on_metal_nothing_but_the_page_hands_these_over(path: str) -> None:
+    files = whole(Platform.METAL)
+    name = path.rpartition("/")[2].encode()
+    lines = files["README.md"].splitlines(keepends=True)
+    files["README.md"] = b"".join(line for line in lines if name not in line)
+    found = check_windows_tree(files, platform=Platform.METAL)
+    assert {(item.path, item.rule) for item in found} == {(path, "XRF002")}
+
+
+def test_on_metal_the_machine_gets_the_files_of_this_tree() -> None:
+    """Else it would go on as the virtual machine that its WIM was made in."""
+    files = tree(Platform.METAL)
+    page = files["README.md"].decode()
+    assert json.loads(files["media/vega/image.json"]) != json.loads(
+        tree()["media/vega/image.json"]
+    )
+    for name in ("image.json", "settings.json", "firstboot", "scripts"):
+        assert f'Copy-Item "${{From}}media\\vega\\{name}' in page
+
+
 class Desk:
     """A folder with a tree, the operator's files, and stubs that note what was called."""
 
@@ -86,8 +122,6 @@ class Desk:
 
     def run(self) -> list[list[str]]:
         """Run every `sh` block of README.md, one after another, in one shell."""
-        import json
-
         script = "set -eu\n" + "\n".join(blocks(self.readme()))
         environ = {
             "HOME": str(self.folder),

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vega_image.ansible import error_of
+import vega_image.ansible
+import vega_image.ansibletool
+from vega_image.ansible import Play, error_of, run_playbook
 from vega_image.ansiblelines import HostCounts, Stats, TaskResult, TaskState, parse_line
+from vega_image.errors import UsageError, VegaError
+
+PLAY = Play(
+    folder=Path("/a folder/playbooks"),
+    playbook="windows.yaml",
+    inventory=Path("/a folder/office.yaml"),
+    values={"vega_word": "hunter2"},
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -85,8 +99,9 @@ def result(state: TaskState, message: str = "") -> TaskResult:
 def test_what_ends_a_run_has_its_exit_code(
     state: TaskState, message: str, code: str, number: int
 ) -> None:
-    error = error_of(result(state, message))
+    error = error_of(result(state, message), play=PLAY)
     assert error is not None
+    assert error.hint
     assert (error.code, error.exit_code) == (code, number)
     assert "a.example" in error.message
 
@@ -96,4 +111,100 @@ def test_what_ends_a_run_has_its_exit_code(
     [TaskState.OK, TaskState.CHANGED, TaskState.SKIPPED, TaskState.IGNORED, TaskState.RETRY],
 )
 def test_nothing_else_ends_a_run(state: TaskState) -> None:
-    assert error_of(result(state, "Host key verification failed")) is None
+    assert error_of(result(state, "Host key verification failed"), play=PLAY) is None
+
+
+def test_a_failure_says_how_to_go_on_where_it_stopped() -> None:
+    failed = result(TaskState.FAILED, "no space").model_copy(update={"role": "gate"})
+    error = error_of(failed, play=PLAY)
+    assert error is not None
+    assert error.hint == (
+        "when that is corrected: cd '/a folder/playbooks' && ansible-playbook --inventory "
+        "'/a folder/office.yaml' --limit a.example --tags gate windows.yaml "
+        "(with the same --extra-vars)"
+    )
+    # What is handed over as a value may be a secret.
+    assert "hunter2" not in error.hint + error.message
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("Host key verification failed.", ("ssh-keygen -lf", "in the place of the old one")),
+        ("No ED25519 host key is known for x", ("ssh-keygen -lf", "add a line")),
+        ("CERTIFICATE_VERIFY_FAILED", ("openssl s_client -connect a.example:5986",)),
+        ("No route to host", ("nc -zvw 5 a.example 22", "--limit a.example windows.yaml")),
+    ],
+)
+def test_who_cannot_be_trusted_or_reached_is_asked_otherwise(
+    message: str, words: tuple[str, ...]
+) -> None:
+    error = error_of(result(TaskState.UNREACHABLE, message), play=PLAY)
+    assert error is not None
+    assert error.hint is not None
+    assert all(word in error.hint for word in words)
+
+
+def test_what_is_not_there_is_said_with_where_it_comes_from(tmp_path: Path) -> None:
+    play = Play(
+        folder=tmp_path / "playbooks",
+        playbook="windows.yaml",
+        inventory=tmp_path / "office/office.yaml",
+    )
+    with pytest.raises(UsageError) as caught:
+        run_playbook(play, scratch=tmp_path)
+    assert caught.value.code == "PLAYBOOK_ABSENT"
+    assert f"ls {tmp_path}/playbooks" in (caught.value.hint or "")
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks/windows.yaml").touch()
+    with pytest.raises(UsageError) as caught:
+        run_playbook(play, scratch=tmp_path)
+    assert caught.value.code == "INVENTORY_ABSENT"
+    assert f"cp -r {tmp_path}/inventory {tmp_path}/office" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "words"),
+    [
+        ("exit 4", "PLAYBOOK_INVALID", "--syntax-check windows.yaml"),
+        ("kill -9 $$", "ANSIBLE_DIED", "-vvv windows.yaml"),
+        ("exit 0", "ANSIBLE_DIED", "-vvv windows.yaml"),
+    ],
+)
+def test_an_ansible_that_gives_no_counts_is_called_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, code: str, words: str
+) -> None:
+    program = tmp_path / "ansible-playbook"
+    program.write_text(f"#!/bin/sh\necho no such option\n{ends}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    for name in ("windows.yaml", "office.yaml"):
+        (tmp_path / name).touch()
+    play = Play(folder=tmp_path, playbook="windows.yaml", inventory=tmp_path / "office.yaml")
+    with pytest.raises(VegaError) as caught:
+        run_playbook(play, scratch=tmp_path)
+    assert caught.value.code == code
+    assert "no such option" in caught.value.message
+    assert caught.value.hint is not None
+    assert f"cd {tmp_path} && ansible-playbook --inventory " in caught.value.hint
+    assert caught.value.hint.endswith(words)
+
+
+def without_hint(text: str) -> list[int]:
+    """Return the lines where an error is made that has no hint."""
+    made = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id.endswith("Error")
+    ]
+    assert made
+    return [node.lineno for node in made if "hint" not in {word.arg for word in node.keywords}]
+
+
+@pytest.mark.parametrize("module", [vega_image.ansible, vega_image.ansibletool])
+def test_every_error_has_a_hint(module: ModuleType) -> None:
+    text = Path(str(module.__file__)).read_text()
+    assert without_hint(text) == []
+    assert without_hint(text.replace("hint=hint", "at=None").replace('hint="', 'at="')) != []

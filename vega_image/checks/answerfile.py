@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Literal, TypeAlias
 
 from vega_image.checks import answeraccounts, answerdisks, answerrules
 from vega_image.checks.answerrules import Found
@@ -13,8 +12,8 @@ from vega_image.checks.answerxml import AnswerXmlError, Element, parse
 from vega_image.checks.finding import Finding
 from vega_image.checks.secretwords import keys_in
 from vega_image.checks.textform import Newline, line_at, line_ends
+from vega_image.windows.spec import Platform
 
-Platform: TypeAlias = Literal["qemu", "hyperv", "proxmox", "metal"]
 _BYPASS = "ANS017"
 _JUDGES: Mapping[str, tuple[str, Callable[[Element], Found]]] = {
     "ANS002": (
@@ -76,7 +75,7 @@ def _judged(
     if root.name != "unattend" and name.parts[0] != "answer" and name.stem != "autounattend":
         return
     for rule, (_, judge) in _JUDGES.items():
-        if rule != _BYPASS or platform == "metal":
+        if rule != _BYPASS or platform is Platform.METAL:
             for line, message in judge(root):
                 yield rule, line, message
     for line, what in keys_in(data.decode("latin-1")):

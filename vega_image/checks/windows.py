@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from vega_image.checks import answerfile, cmdfile, crossrefs, powershell, secrets
-from vega_image.checks.answerfile import Platform, check_answer_files
+from vega_image.checks.answerfile import check_answer_files
 from vega_image.checks.cmdfile import check_cmd_files
 from vega_image.checks.crossrefs import check_references
 from vega_image.checks.finding import Finding
@@ -20,6 +20,7 @@ from vega_image.checks.powershell import check_powershell
 from vega_image.checks.secrets import check_secrets
 from vega_image.checks.textform import Newline
 from vega_image.errors import EngineError
+from vega_image.windows.spec import Platform
 
 WINDOWS_RULES: Mapping[str, str] = {
     "PKR001": "a file of packer is not formatted as `packer fmt` does",
@@ -76,7 +77,7 @@ def tree_checks(
         "powershell": partial(_scripts, files),
         "cross-references": partial(check_references, files),
     }
-    if platform != "metal" or any(path.startswith(f"{CORE}/") for path in files):
+    if platform is not Platform.METAL or any(path.startswith(f"{CORE}/") for path in files):
         checks["packer"] = partial(check_packer, files)
     return {**checks, "secrets": partial(check_secrets, files)}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from vega_image.lock import LockedGit
 from vega_image.render import render_text
 from vega_image.spec import GitSource, IsoSource
+from vega_image.windows.answer import partitions
 from vega_image.windows.hcl import variables
 from vega_image.windows.manualstages import stage_table
 from vega_image.windows.parts import Job, PayloadFile
@@ -263,31 +264,44 @@ def _hyperv_lines(job: Job) -> Iterator[str]:
 
 
 def _layout_lines(job: Job) -> Iterator[str]:
-    disk = job.target.disk
-    lines = (
-        "select disk 0",
-        "clean",
-        "convert gpt",
-        f"create partition efi size={disk.efi_mib}",
-        "format quick fs=fat32 label=System",
-        "assign letter=S",
-        f"create partition msr size={disk.msr_mib}",
-        "create partition primary",
-        "format quick fs=ntfs label=Windows",
-        "assign letter=W",
-    )
+    name = job.target.name
+    yield "$From = 'D:\\'"
+    yield f'$Wim = "${{From}}{name}.wim"'
+    yield "if ((Get-FileHash -LiteralPath $Wim -Algorithm SHA256).Hash -ne"
+    yield '    (Get-Content -LiteralPath "$Wim.sha256").Split()[0]) { throw "$Wim is damaged" }'
     yield "@("
-    yield from (f"    '{line}'" for line in lines)
+    yield from (f"    '{line}'" for line in _diskpart(job))
     yield ") | Set-Content -LiteralPath X:\\layout.txt -Encoding Ascii"
     yield "diskpart.exe /s X:\\layout.txt"
-    yield f"dism.exe /Apply-Image /ImageFile:D:\\{job.target.name}.wim /Index:1 /ApplyDir:W:\\"
+    yield "if ($LASTEXITCODE -ne 0) { throw 'the disk has no partitions' }"
+    yield "dism.exe /Apply-Image /ImageFile:$Wim /Index:1 /ApplyDir:W:\\"
+    yield "if ($LASTEXITCODE -ne 0) { throw 'Windows is not on the disk' }"
     yield "bcdboot.exe W:\\Windows /s S: /f UEFI"
+    yield "if ($LASTEXITCODE -ne 0) { throw 'the machine would not start' }"
+    yield "$Scripts, $Programs = 'W:\\Windows\\Setup\\Scripts', 'W:\\Program Files\\VegaImage'"
+    yield "New-Item -ItemType Directory -Path $Scripts -Force | Out-Null"
     for source, place in (
-        ("answer\\unattend-oobe.xml", "Panther\\unattend.xml"),
-        ("media\\vega\\firstboot\\SetupComplete.cmd", "Setup\\Scripts"),
+        ("answer\\unattend-oobe.xml", "W:\\Windows\\Panther\\unattend.xml"),
+        ("media\\vega\\firstboot\\SetupComplete.cmd", "$Scripts"),
+        ("media\\vega\\firstboot\\*", '"$Programs\\firstboot"'),
+        ("media\\vega\\scripts\\*", '"$Programs\\scripts"'),
+        ("media\\vega\\image.json", "$Programs"),
+        ("media\\vega\\settings.json", "$Programs"),
     ):
-        yield f"Copy-Item D:\\{source} W:\\Windows\\{place} -Force"
-    yield "wpeutil.exe reboot"
+        yield f'Copy-Item "${{From}}{source}" {place} -Force'
+
+
+def _diskpart(job: Job) -> Iterator[str]:
+    """Yield the disk of the answer files in diskpart.exe's words: S: is EFI, W: Windows."""
+    yield from ("select disk 0", "clean", "convert gpt")
+    for item in partitions(job):
+        size = f" size={item.size}" if item.size else ""
+        yield f"create partition {item.type.lower()}{size}"
+        if item.format:
+            yield f"format quick fs={item.format.lower()} label={item.label}"
+        letter = {"System": "S", "Windows": "W"}.get(item.label)
+        if letter:
+            yield f"assign letter={letter}"
 
 
 def _provision_lines(job: Job) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vega_image.checks.powershell import check_powershell
 from vega_image.errors import UsageError
 from vega_image.finddb.fallback import SOLVERS
 from vega_image.finddb.profile import (
@@ -97,6 +98,17 @@ def test_hosts_get_files_that_set_the_same_variables() -> None:
     for name, value in windows.environ.items():
         assert f"SetEnvironmentVariable('{name}', '{value}', 'Machine')\r\n" in script
     assert all(not path.startswith("/") for path in windows.files)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_the_script_for_windows_keeps_the_rules_of_our_scripts(profile: Profile) -> None:
+    files = apply(profile, NAMES, System.WINDOWS, serves={"ConvOclBwdWrW2<1>"}).files
+    scripts = {path: data for path, data in files.items() if path.endswith(".ps1")}
+    assert len(scripts) == (0 if profile is Profile.UPSTREAM else 1)
+    assert check_powershell(scripts) == []
+    for path, data in scripts.items():
+        lax = data.replace(b"$ErrorActionPreference = 'Stop'\r\n", b"")
+        assert {item.rule for item in check_powershell({path: lax})} == {"PS003"}
 
 
 def test_an_image_has_its_variables_in_its_configuration_and_a_copy() -> None:

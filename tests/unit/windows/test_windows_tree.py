@@ -125,6 +125,19 @@ def test_partitions_fill_the_disk_and_windows_goes_on_the_third() -> None:
     assert "VEGABUILD" in tree()["media/vega/scripts/build-root.ps1"].decode()
 
 
+def test_a_bare_disk_is_divided_as_that_of_a_virtual_machine() -> None:
+    for change in (("", ""), BUILD):
+        page = tree(Platform.METAL, change=change)["README.md"].decode()
+        made = re.findall(r"^    'create partition (\w+)(?: size=(\d+))?'$", page, re.MULTILINE)
+        root = answer(tree(change=change))
+        kinds = [kind.lower() for kind in words(root, ".//u:CreatePartition/u:Type")]
+        assert [kind for kind, _ in made] == kinds
+        sizes = words(root, ".//u:CreatePartition/u:Size")
+        assert [size for _, size in made if size] == sizes
+        labels = re.findall(r"^    'format quick fs=\w+ label=(\w+)'$", page, re.MULTILINE)
+        assert labels == words(root, ".//u:ModifyPartition/u:Label")
+
+
 @pytest.mark.parametrize(("edition", "keys"), [
     ("{source: windows, index: 1}", ["/IMAGE/INDEX"]),
     ("{source: windows, name: windows 11 iot enterprise ltsc evaluation}", ["/IMAGE/NAME"]),
