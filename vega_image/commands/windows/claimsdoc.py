@@ -33,18 +33,17 @@ _BY: Mapping[str, str] = {
 }
 
 
-def written(factory: Factory, table: Claims | None = None) -> str:
-    """Return what stands between the marks.
-
-    Raises UsageError CHECK_FAILED or CLAIMS_UNFIT; EngineError where a check cannot be run:
-    what was not looked at must not stand in the table as looked at.
-    """
-    found = rows(see(factory), table or claims())
-    return f"{BEGIN}\n\n{markdown(found)}\n{_legend()}\n{END}"
+def written(seen: Seen, table: Claims) -> str:
+    """Return what stands between the marks; raises UsageError CLAIMS_UNFIT."""
+    return f"{BEGIN}\n\n{markdown(rows(seen, table))}\n{_legend()}\n{END}"
 
 
 def see(factory: Factory) -> Seen:
-    """Render every platform and try the checks; raises what `written` raises."""
+    """Render every platform and try the checks.
+
+    Raises UsageError CHECK_FAILED; EngineError where a check cannot be run: what was not looked
+    at must not stand in the table as looked at.
+    """
     target = factory.spec(TARGET)
     assert isinstance(target, WindowsTarget)
     lock = windows_lock(factory, target)
@@ -100,7 +99,9 @@ def main(path: Path) -> int:
     """Write the table into a page; says what is wrong and returns the exit code of it."""
     try:
         page = path.read_text(encoding="utf-8")
-        made = replaced(page, written(Factory.find(None, cwd=Path.cwd())))
+        replaced(page, "")
+        seen = see(Factory.find(None, cwd=Path.cwd()))
+        made = replaced(page, written(seen, claims()))
     except VegaError as error:
         show(f"{error.code}: {error.message}")
         return error.exit_code
