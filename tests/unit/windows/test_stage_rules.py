@@ -92,6 +92,8 @@ def test_an_anchor_that_is_not_there_once_ends_the_stage_with_4() -> None:
     present, absent = said.split("in @($Patch.absent)")
     assert in_order(present, "in @($Patch.present)", "-eq 0", "Stop-Stage -Code 4")
     assert in_order(absent, "Find-Word", "-gt 0", "Stop-Stage -Code 4")
+    codes = re.findall(r"Stop-Stage -Code (\d)", add + said)
+    assert codes == ["4"] * 4
     # A patch of another commit must not leave half of itself behind.
     assert in_order(body(EDITS, "Edit-Checkout"), "Assert-Word", "Add-Line", "WriteAllBytes")
 

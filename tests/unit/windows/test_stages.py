@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.windowsstages import FILES, PREBUILT, locked, parts, target, tree
-from vega_image.errors import UsageError
+from vega_image.errors import BytesError, UsageError
 from vega_image.lock import LockedFile, LockedIso, LockedSource
 from vega_image.windows.forecasts import forecast, forecast_stages
 from vega_image.windows.recipes import windows_recipe
@@ -56,16 +57,70 @@ def test_what_does_not_decide_bytes_changes_nothing() -> None:
     assert changed(made(), made(same)) == []
 
 
-def edited(recipe: str) -> StageParts:
+# What each kind of file of a recipe can be given without saying anything else.
+MORE = {".j2": b"# more\n", ".ps1": b"# more\n", ".json": b"\n", "cmd.j2": b"rem more\n"}
+EVERY_FILE = [
+    (recipe, name)
+    for recipe, files in PARTS.recipes.items()
+    for name in files
+    if name != "recipe.yaml"
+]
+
+
+def edited(recipe: str, name: str = "stage.ps1.j2") -> StageParts:
     files = PARTS.recipes[recipe]
-    text = files["stage.ps1.j2"] + b"# more\n"
-    return replace(PARTS, recipes={**PARTS.recipes, recipe: {**files, "stage.ps1.j2": text}})
+    more = next(more for end, more in reversed(MORE.items()) if name.endswith(end))
+    changed = {**files, name: files[name] + more}
+    return replace(PARTS, recipes={**PARTS.recipes, recipe: changed})
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_recipe_changes_its_stage_and_all_after_it(name: str) -> None:
     wanted = list(STAGES[STAGES.index(name) :])
     assert changed(made(), made(texts=edited(f"win-{name}"))) == wanted
+
+
+@pytest.mark.parametrize(("recipe", "name"), EVERY_FILE)
+def test_so_does_every_file_of_a_recipe(recipe: str, name: str) -> None:
+    stage = recipe.removeprefix("win-")
+    wanted = list(STAGES[STAGES.index(stage) :])
+    assert changed(made(), made(texts=edited(recipe, name))) == wanted
+
+
+def test_recipe_yaml_changes_the_stage_only_by_what_decides_bytes() -> None:
+    files = PARTS.recipes["win-wheels"]
+    for old, new, wanted in (
+        (b"description: ", b"description: another ", []),
+        (b"rocm_sdk_devel-*", b"rocm_sdk_other-*", ["wheels", "pytorch", "seal"]),
+    ):
+        assert old in files["recipe.yaml"]
+        text = files["recipe.yaml"].replace(old, new)
+        recipes = {**PARTS.recipes, "win-wheels": {**files, "recipe.yaml": text}}
+        assert changed(made(), made(texts=replace(PARTS, recipes=recipes))) == wanted
+
+
+def other_patch() -> StageParts:
+    name = "0001-paldevice-vega20.edits.json"
+    data = PARTS.patches[name] + b"\n"
+    table = json.loads(PARTS.patches["patches.json"])
+    table["patches"][0]["sha256"] = hashlib.sha256(data).hexdigest()
+    patches = {**PARTS.patches, name: data, "patches.json": json.dumps(table).encode()}
+    return replace(PARTS, patches=patches)
+
+
+@pytest.mark.parametrize("clr", ["pal-patch", "rocr", "old-clr"])
+def test_a_patch_changes_the_runtime_where_it_is_applied(clr: str) -> None:
+    spec = target(clr=clr)
+    wanted = list(STAGES[1:]) if clr == "pal-patch" else []
+    assert changed(made(spec), made(spec, other_patch())) == wanted
+
+
+def test_a_patch_that_is_not_what_the_table_says_stops_the_rendering() -> None:
+    name = "0002-palsettings-vega20.edits.json"
+    patches = {**PARTS.patches, name: PARTS.patches[name] + b"\n"}
+    with pytest.raises(BytesError) as caught:
+        made(texts=replace(PARTS, patches=patches))
+    assert (caught.value.code, caught.value.exit_code) == ("PATCH_CHANGED", 4)
 
 
 def with_steps() -> StageParts:
