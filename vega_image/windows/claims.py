@@ -27,7 +27,13 @@ TABLE = "claims.yaml"
 _PATCHES = "media/vega/patches/clr/"
 _MEDIA = "media/vega/"
 _PASS = re.compile(rb'<settings pass="(\w+)"')
-_HEAD = ("part", "rendered for", "spoilt, it is refused by", "ran", "never on the real thing, because")
+_HEAD = (
+    "part",
+    "rendered for",
+    "spoilt, it is refused by",
+    "ran",
+    "never on the real thing, because",
+)
 
 
 class Ran(Model):

@@ -13,6 +13,7 @@ import pytest
 from vega_image.cli import cli
 from vega_image.factory import Factory
 from vega_image.selftest.arguments import parser, with_word
+from vega_image.spec import FileSource
 from vega_image.windows.clrpatches import Clr
 from vega_image.windows.forecasts import forecast
 from vega_image.windows.prepared import prepare_windows, windows_lock
@@ -75,8 +76,8 @@ def rows(title: str) -> Iterator[list[str]]:
     for line in PAGE.partition(f"# {title}\n")[2].splitlines():
         if line.startswith("#"):
             break
-        if line.startswith("| "):
-            yield [cell.strip() for cell in line.strip("|").split("|")]
+        if line.lstrip().startswith("| "):
+            yield [cell.strip() for cell in line.strip(" |").split("|")]
 
 
 def raised(code: str) -> set[int]:
@@ -139,6 +140,18 @@ def test_the_numbers_of_the_page_are_those_of_today() -> None:
     memory = max(bound.memory_gib.value for bound in bounds)
     assert f"{hours} hours at most in all, {disk} GiB, {memory} GiB of memory" in PAGE
     assert " → ".join(f"`{stage}`" for stage in STAGES) in PAGE.replace("**", "")
+
+
+def test_every_file_that_the_office_brings_is_on_the_page() -> None:
+    factory = Factory.find(ROOT, cwd=ROOT)
+    sources = factory.spec("windows-ltsc").sources.values()
+    wanted = {source.file for source in sources if isinstance(source, FileSource)}
+    told = {name for row in rows("What you bring") for name in re.findall(r"`([^`]+)`", row[0])}
+    assert told - {"--platform"} >= wanted
+    script = (ROOT / "templates/stages/win-prerequisites/stage.ps1.j2").read_text()
+    components = re.findall(r"'(Microsoft\.VisualStudio\.[\w.]+)'", script)
+    assert components
+    assert components == re.findall(r"`(Microsoft\.VisualStudio\.[\w.]+)`", PAGE)
 
 
 def test_every_page_that_is_linked_is_there() -> None:
