@@ -112,6 +112,21 @@ def started(windows: FakeWindows) -> list[Json]:
     return [given["argv"] for given in windows.called("win_command")]
 
 
+def test_the_stages_find_the_files_of_the_lock(windows: FakeWindows) -> None:
+    values = rendered(windows)
+    brought = windows.folder / "a tree/media/vega/installers"
+    windows.play("native_build", values)
+    assert "C:\\ProgramData\\VegaImage\\installers\\" not in copied(windows)
+    brought.mkdir(parents=True)
+    windows.play("native_build", values)
+    place = copied(windows)["C:\\ProgramData\\VegaImage\\installers\\"]
+    assert place == f"{brought}/"
+
+
+def copied(windows: FakeWindows) -> dict[str, Json]:
+    return {str(row["dest"]): row["src"] for row in windows.called("win_copy")}
+
+
 @pytest.mark.slow
 def test_stages_with_their_stamps_are_not_built_again(windows: FakeWindows) -> None:
     played = windows.play("native_build", rendered(windows))
