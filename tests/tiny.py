@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.minidebian import MiniDebian, Package
 
@@ -60,12 +60,10 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tiny:
+class User:
     """A user with a factory, a store and an environment, all below `folder`."""
 
     folder: Path
-    archive: MiniDebian
-    mirror: str
     engine: str = "docker"
     environ: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
@@ -99,13 +97,11 @@ class Tiny:
             "XDG_STATE_HOME": str(home / "state"),
             "XDG_CONFIG_HOME": str(home / "config"),
             "VEGA_IMAGE_STORE": str(self.folder / "store"),
-            "VEGA_IMAGE_DEBIAN_MIRROR": self.mirror,
-            "VEGA_IMAGE_DEBIAN_KEYRING": str(self.archive.keyring),
             "VEGA_IMAGE_ENGINE": self.engine,
             **self.environ,
         }
 
-    def having(self, **environ: str) -> Tiny:
+    def having(self, **environ: str) -> Self:
         """The same user with these variables."""
         return replace(self, environ={**self.environ, **environ})
 
@@ -148,10 +144,6 @@ class Tiny:
         assert answer.code == 0, answer.out + answer.err
         return answer.value
 
-    def build(self, *words: str) -> Any:
-        """Build the target, which must succeed, and return the value."""
-        return self.done("build", "tiny", *words)
-
     def refused(self, *words: str) -> tuple[int, str]:
         """Run with --json, which must fail, and return exit code and stable code."""
         return self.json(*words).error
@@ -161,6 +153,25 @@ class Tiny:
         text = self.spec.read_text()
         assert old in text
         self.spec.write_text(text.replace(old, new))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiny(User):
+    """A user of a signed archive of packages on this disk."""
+
+    archive: MiniDebian
+    mirror: str
+
+    def env(self) -> dict[str, str]:
+        return {
+            "VEGA_IMAGE_DEBIAN_MIRROR": self.mirror,
+            "VEGA_IMAGE_DEBIAN_KEYRING": str(self.archive.keyring),
+            **super().env(),
+        }
+
+    def build(self, *words: str) -> Any:
+        """Build the target, which must succeed, and return the value."""
+        return self.done("build", "tiny", *words)
 
 
 def tiny_archive(root: Path, home: Path) -> MiniDebian:

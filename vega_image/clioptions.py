@@ -21,6 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
+BUILD_SECONDS = 6 * 3600.0
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -44,6 +45,60 @@ class Call:
         from vega_image.store import Store
 
         return Store(self.settings.store)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The options of `build` for a Windows target; `timeout` in seconds."""
+
+    platform: str | None = None
+    iso: Path | None = None
+    payload: Path | None = None
+    ssh_key: Path | None = None
+    timeout: float = BUILD_SECONDS
+    variables: tuple[str, ...] = ()
+
+    def given(self) -> list[str]:
+        """Return the options that were given, as they are typed."""
+        known = {
+            "--platform": self.platform,
+            "--iso": self.iso,
+            "--payload": self.payload,
+            "--ssh-key": self.ssh_key,
+            "--timeout": None if self.timeout == BUILD_SECONDS else self.timeout,
+            "--var": self.variables or None,
+        }
+        return [option for option, value in known.items() if value is not None]
+
+
+def machine(function: Callable[P, R]) -> Callable[..., R]:
+    """Add the options of Windows targets; the word receives `machine`."""
+
+    @platform
+    @click.option("--iso", type=FILE, help="kind windows: the installation medium.")
+    @click.option("--payload", type=FOLDER, help="kind windows: the files the office brings.")
+    @click.option("--ssh-key", type=FILE, help="kind windows: key to log on, beside its .pub.")
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(1, 7 * 86400),
+        default=BUILD_SECONDS,
+        help="kind windows: seconds that packer may take (default 6 hours).",
+    )
+    @click.option(
+        "--var",
+        "variables",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="kind windows: a variable of packer.",
+    )
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        names = ("platform", "iso", "payload", "ssh_key", "timeout", "variables")
+        taken: dict[str, Any] = {name: kwargs.pop(name) for name in names}
+        kwargs["machine"] = Machine(**taken)
+        return function(*args, **kwargs)
+
+    return wrapped
 
 
 def word(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
@@ -107,6 +162,15 @@ def engine(function: Callable[P, R]) -> Callable[P, R]:
         type=click.Choice(["auto", "docker", "podman"]),
         envvar="VEGA_IMAGE_ENGINE",
         help="Container engine (default auto).",
+    )(function)
+
+
+def platform(function: Callable[P, R]) -> Callable[P, R]:
+    """Add --platform of Windows targets."""
+    return click.option(
+        "--platform",
+        type=click.Choice(["qemu", "hyperv", "proxmox", "metal"]),
+        help="kind windows: where it is to live (default: the spec's).",
     )(function)
 
 

@@ -10,8 +10,11 @@ from vega_image.clioptions import (
     FILE,
     FOLDER,
     Call,
+    Machine,
     engine,
     fetching,
+    machine,
+    platform,
     quiet_call,
     ref_argument,
     target_argument,
@@ -39,37 +42,42 @@ def targets(call: Call, *, schema: str | None, markdown: bool) -> int:
 
 @click.command()
 @target_argument
+@click.option("--payload", type=FOLDER, help="kind windows: the files that the office brings.")
 @fetching
 @word
-def lock(call: Call, *, target: str) -> int:
+def lock(call: Call, *, target: str, payload: Path | None) -> int:
     """Resolve what TARGET names and write images/TARGET.lock.json."""
     from vega_image.commands.lock import lock as run
 
-    return run(call, target)
+    return run(call, target, payload=payload)
 
 
 @click.command()
 @target_argument
+@platform
 @word
-def plan(call: Call, *, target: str) -> int:
+def plan(call: Call, *, target: str, platform: str | None) -> int:
     """Show the steps of TARGET: built or not, why, sizes and time."""
     from vega_image.commands.plan import show_plan
 
-    return show_plan(call, target)
+    return show_plan(call, target, platform=platform)
 
 
 @click.command()
 @target_argument
 @click.option("-o", "--output", type=FOLDER, required=True, help="Folder to write.")
 @click.option("--context", is_flag=True, help="Also place locked files and the layers.")
+@platform
 @fetching
 @engine
 @word
-def render(call: Call, *, target: str, output: Path, context: bool) -> int:
-    """Write the Dockerfile, units and scripts of TARGET."""
+def render(
+    call: Call, *, target: str, output: Path, context: bool, platform: str | None
+) -> int:
+    """Write the Dockerfile, units and scripts of TARGET, or the tree of a Windows target."""
     from vega_image.commands.render import render as run
 
-    return run(call, target, output=output, context=context)
+    return run(call, target, output=output, context=context, platform=platform)
 
 
 @click.command()
@@ -87,6 +95,7 @@ def render(call: Call, *, target: str, output: Path, context: bool) -> int:
 @click.option("--dry-run", is_flag=True, help="Walk the whole line, make nothing.")
 @click.option("--accept-unproven", is_flag=True, help="Run recipes never executed before.")
 @click.option("--url-base", metavar="URL", help="kind wsl: where the office serves -o's files.")
+@machine
 @fetching
 @engine
 @word
@@ -102,8 +111,9 @@ def build(  # noqa: PLR0913 - one parameter per option
     dry_run: bool,
     accept_unproven: bool,
     url_base: str | None,
+    machine: Machine,
 ) -> int:
-    """Build TARGET into the store: an OCI image tagged VERSION-candidate, a .wsl archive."""
+    """Build TARGET: an OCI image (VERSION-candidate), a .wsl archive, a Windows VM image."""
     from vega_image.commands.build import BuildRequest
     from vega_image.commands.build import build as run
 
@@ -117,6 +127,7 @@ def build(  # noqa: PLR0913 - one parameter per option
         dry_run=dry_run,
         accept_unproven=accept_unproven,
         url_base=url_base,
+        machine=machine,
     )
     return run(call, request)
 
@@ -146,12 +157,13 @@ def reproduce(call: Call, *, ref: str) -> int:
 
 @click.command()
 @target_argument
+@platform
 @word
-def check(call: Call, *, target: str) -> int:
+def check(call: Call, *, target: str, platform: str | None) -> int:
     """Run all static checks of the rendered TARGET; no device, no engine."""
     from vega_image.commands.check import check as run
 
-    return run(call, target)
+    return run(call, target, platform=platform)
 
 
 @click.command()

@@ -7,6 +7,7 @@ it, or the copy inside the installed package.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,10 +91,17 @@ class Factory:
         """
         found = self.spec(name)
         if isinstance(found, WindowsTarget):
-            msg = f"{name} is a Windows target: it is rendered and provisioned, no image of it"
-            hint = f"vega-image render|check|plan|lock|build {name}"
-            raise UsageError("TARGET_KIND", msg, hint=hint, at=name)
+            raise _windows(name)
         return found
+
+    def refuse_windows(self, ref: str) -> None:
+        """Refuse a REF that names a Windows target, of which the store holds no image.
+
+        Raises UsageError TARGET_KIND, and what `spec` raises for that target.
+        """
+        name = re.split("[:@]", ref, maxsplit=1)[0]
+        if name in self.names() and isinstance(self.spec(name), WindowsTarget):
+            raise _windows(name)
 
     def spec(self, name: str) -> AnyTarget:
         """Read and check the spec of a target of any kind.
@@ -155,7 +163,7 @@ class Factory:
         return _text(here if here.is_file() else _shipped() / "templates" / path)
 
     def folder(self, name: str) -> dict[str, bytes]:
-        """Read all files below playbooks/ or inventory/, from here or from the package."""
+        """Read all files below playbooks/ or another folder, from here or from the package."""
         here = self.root if (self.root / name).is_dir() else _shipped()
         paths = sorted(p for p in (here / name).rglob("*") if p.is_file())
         kept = [path for path in paths if "__pycache__" not in path.parts]
@@ -164,6 +172,12 @@ class Factory:
     def makers(self) -> dict[StepKind, str]:
         """Digest the code that makes each kind of step: new code never reuses old results."""
         return {kind: _code_digest(names) for kind, names in MODULES.items()}
+
+
+def _windows(name: str) -> UsageError:
+    msg = f"{name} is a Windows target: a machine is made of it, no image that runs here"
+    hint = f"vega-image render|check|plan|lock|build {name}"
+    return UsageError("TARGET_KIND", msg, hint=hint, at=name)
 
 
 def _shipped() -> Path:

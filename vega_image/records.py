@@ -16,6 +16,8 @@ STEPS = "steps"
 IMAGES = "images"
 ARCHIVES = "archives"
 RUNS = "runs"
+# Trees and VM images of Windows targets: folders beside `refs`, no records.
+MACHINES = "windows"
 M = TypeVar("M", bound=Model)
 
 

@@ -83,14 +83,14 @@ function New-Folder {
 }
 
 function Get-Source {
-    # The locked source of that name; exit 2 when the stage has none.
-    param($Manifest, [string]$Name)
+    # The locked source of that name and kind; exit 2 when the stage has none.
+    param($Manifest, [string]$Name, [string]$Kind)
     foreach ($source in @($Manifest.sources)) {
-        if ($source.name -ceq $Name) {
+        if ($source.name -ceq $Name -and $source.kind -ceq $Kind) {
             return $source
         }
     }
-    Stop-Stage -Code 2 -Text ('{0}: stage.json lists no source {1}' -f $Manifest.stage, $Name)
+    Stop-Stage -Code 2 -Text ('{0}: stage.json lists no {1} source {2}' -f $Manifest.stage, $Kind, $Name)
 }
 
 function Assert-Known {
@@ -108,7 +108,7 @@ function Assert-Known {
 function Find-Office {
     # The path of a file the office brought, once its size and SHA-256 are the locked ones.
     param($Manifest, [string]$Name)
-    $source = Get-Source -Manifest $Manifest -Name $Name
+    $source = Get-Source -Manifest $Manifest -Name $Name -Kind 'file'
     Assert-Known -Manifest $Manifest -Source $source
     $path = Join-Path $Manifest.files_root $source.file
     if (-not (Test-Path -LiteralPath $path -PathType 'Leaf')) {
@@ -129,7 +129,7 @@ function Find-Office {
 function Expand-Office {
     # Unpacks a locked zip; a folder that is there was whole, for it is moved into place last.
     param($Manifest, [string]$Name, [string]$Folder)
-    $source = Get-Source -Manifest $Manifest -Name $Name
+    $source = Get-Source -Manifest $Manifest -Name $Name -Kind 'file'
     $path = Find-Office -Manifest $Manifest -Name $Name
     $mark = $Folder + '.sha256'
     if ((Test-Path -LiteralPath $Folder) -and (Test-Path -LiteralPath $mark)) {
@@ -214,7 +214,7 @@ function Find-Git {
 function Get-Checkout {
     # A folder with exactly the locked commit, and nothing else of the history.
     param($Manifest, [string]$Name, [string]$Folder)
-    $source = Get-Source -Manifest $Manifest -Name $Name
+    $source = Get-Source -Manifest $Manifest -Name $Name -Kind 'git'
     Assert-Known -Manifest $Manifest -Source $source
     $git = Find-Git
     if (-not (Test-Path -LiteralPath (Join-Path $Folder '.git'))) {
@@ -266,7 +266,7 @@ function Get-Submodule {
 function Assert-Submodule {
     # The lock names this submodule's commit too: both must say the same.
     param($Manifest, [string]$Name, [string]$Folder)
-    $source = Get-Source -Manifest $Manifest -Name $Name
+    $source = Get-Source -Manifest $Manifest -Name $Name -Kind 'git'
     Assert-Known -Manifest $Manifest -Source $source
     if (-not (Test-Commit -Git (Find-Git) -Folder $Folder -Commit $source.commit)) {
         Stop-Stage -Code 4 -Text ('{0} is not at {1}, which the lock names for {2}' -f $Folder, $source.commit, $Name)
@@ -325,7 +325,12 @@ function Import-BuildTools {
         (Join-Path $Tools 'python\Scripts'),
         (Join-Path $env:ProgramFiles 'CMake\bin')
     )
-    $last = @((Join-Path $env:ProgramFiles 'Git\usr\bin'), 'C:\Strawberry\c\bin')
+    # Behind the compiler: git's tools bring a link.exe too.
+    $last = @(
+        (Join-Path $env:ProgramFiles 'Git\cmd'),
+        (Join-Path $env:ProgramFiles 'Git\usr\bin'),
+        'C:\Strawberry\c\bin'
+    )
     $env:PATH = ($first + @($env:PATH) + $last) -join ';'
     $env:PYTHONUTF8 = '1'
     # Objects of ccache gave rocBLAS and rocSPARSE duplicate __hip_cuid_ symbols.

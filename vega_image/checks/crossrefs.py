@@ -16,6 +16,7 @@ from vega_image.checks.mentions import Said, said_in
 Found: TypeAlias = Iterator[tuple[str, int, str]]
 MEDIA, STAGES, PATCHES = "media/", "media/vega/stages/", "media/vega/patches/"
 SETUP = "media/autounattend.xml"
+PATCH = ".edits.json"
 # The commands and the operator put them there: built or fetched, never rendered.
 PLACED = ("vega-selftest.pyz", "authorized_keys", "drivers", "installers")
 _FOLDER = re.compile(re.escape(STAGES) + r"(\d\d)-([a-z0-9-]+)/")
@@ -96,7 +97,7 @@ def _is_looked_for(path: str) -> bool:
     """Whether Windows Setup, the runner of stages or an index looks for the file itself."""
     name = PurePosixPath(path).name
     if path.startswith(PATCHES):
-        return name == "patches.json" or name.endswith(".patch")
+        return name == "patches.json" or name.endswith(PATCH)
     stage = _FOLDER.match(path) is not None and name in {"stage.json", "stage.ps1"}
     return stage or path == SETUP
 
@@ -140,11 +141,11 @@ def _stages(files: Mapping[str, bytes]) -> Found:
 
 
 def _patches(files: Mapping[str, bytes]) -> Found:
-    left = {path for path in files if path.startswith(PATCHES) and path.endswith(".patch")}
+    left = {path for path in files if path.startswith(PATCHES) and path.endswith(PATCH)}
     for place in sorted(files):
         if place.startswith(PATCHES) and PurePosixPath(place).name == "patches.json":
             folder = place.removesuffix("patches.json")
-            listed = {text for text in _texts(_json(files[place])) if text.endswith(".patch")}
+            listed = {text for text in _texts(_json(files[place])) if text.endswith(PATCH)}
             for text in sorted(listed):
                 if folder + text not in files:
                     yield place, _line(files[place], text), f"{text} is not among the patches"

@@ -6,7 +6,9 @@ well-formed and keeps our rules, no more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 from vega_image.checks import answerfile, cmdfile, crossrefs, powershell, secrets
 from vega_image.checks.answerfile import check_answer_files
@@ -17,6 +19,7 @@ from vega_image.checks.packer import CORE, check_packer
 from vega_image.checks.powershell import check_powershell
 from vega_image.checks.secrets import check_secrets
 from vega_image.checks.textform import Newline
+from vega_image.errors import EngineError
 from vega_image.windows.spec import Platform
 
 WINDOWS_RULES: Mapping[str, str] = {
@@ -39,6 +42,16 @@ WINDOWS_RULES: Mapping[str, str] = {
 # What they find, `secrets` finds on the same line once more.
 _SECRETS = frozenset({"PKR003", "PS005", "ANS013", "ANS015", "ANS020", "CMD009"})
 _PLAYBOOKS = "playbooks/"
+NOT_RUN = frozenset({"TOOL_ABSENT", "TOOL_TOO_OLD", "COLLECTION_ABSENT"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What checks found; `not_run` are those whose tool is missing: they say nothing."""
+
+    findings: tuple[Finding, ...]
+    ran: tuple[str, ...]
+    not_run: Mapping[str, EngineError]
 
 
 def check_windows_tree(files: Mapping[str, bytes], *, platform: Platform) -> list[Finding]:
@@ -48,13 +61,55 @@ def check_windows_tree(files: Mapping[str, bytes], *, platform: Platform) -> lis
     check that did not run must not look like one that passed. On `metal` a tree may do without
     packer.
     """
-    found = [*check_answer_files(files, platform=platform), *check_cmd_files(files)]
-    found += [*_scripts(files), *check_references(files)]
+    outcome = run_checks(tree_checks(files, platform=platform))
+    for error in outcome.not_run.values():
+        raise error
+    return list(outcome.findings)
+
+
+def tree_checks(
+    files: Mapping[str, bytes], *, platform: Platform
+) -> dict[str, Callable[[], Iterable[Finding]]]:
+    """Return every check of a rendered tree by its name, none of them run yet."""
+    checks: dict[str, Callable[[], Iterable[Finding]]] = {
+        "answer-files": partial(check_answer_files, files, platform=platform),
+        "cmd-files": partial(check_cmd_files, files),
+        "powershell": partial(_scripts, files),
+        "cross-references": partial(check_references, files),
+    }
     if platform is not Platform.METAL or any(path.startswith(f"{CORE}/") for path in files):
-        found += check_packer(files)
-    named = {(item.path, item.line) for item in found if item.rule in _SECRETS}
-    found += [item for item in check_secrets(files) if (item.path, item.line) not in named]
-    return sorted(set(found), key=lambda item: (item.path, item.line, item.rule, item.message))
+        checks["packer"] = partial(check_packer, files)
+    return {**checks, "secrets": partial(check_secrets, files)}
+
+
+def run_checks(checks: Mapping[str, Callable[[], Iterable[Finding]]]) -> Outcome:
+    """Run checks; one whose tool is absent or too old does not keep the others from running.
+
+    Raises EngineError of any other kind.
+    """
+    found: dict[str, list[Finding]] = {}
+    not_run: dict[str, EngineError] = {}
+    for name, check in checks.items():
+        try:
+            found[name] = list(check())
+        except EngineError as error:
+            if error.code not in NOT_RUN:
+                raise
+            not_run[name] = error
+    named = {
+        (item.path, item.line)
+        for rows in found.values()
+        for item in rows
+        if item.rule in _SECRETS
+    }
+    kept = {
+        item
+        for name, rows in found.items()
+        for item in rows
+        if name != "secrets" or (item.path, item.line) not in named
+    }
+    order = sorted(kept, key=lambda item: (item.path, item.line, item.rule, item.message))
+    return Outcome(findings=tuple(order), ran=tuple(found), not_run=not_run)
 
 
 def _scripts(files: Mapping[str, bytes]) -> list[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from vega_image.clioptions import Call
+from vega_image.clioptions import Call, Machine
 from vega_image.commands.lock import relock_if_gone
 from vega_image.digest import Json
 from vega_image.errors import UsageError
@@ -19,6 +19,7 @@ from vega_image.records import BuiltImage
 from vega_image.spec import GZIP_MAX_LEVEL, Codec, Compression, Target, TargetKind
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
+from vega_image.windows.spec import Platform, WindowsTarget
 from vega_image.wsl.handover import HandOver, refuse_wsl_options
 
 BEFORE_ANY_STEP = "render"
@@ -37,11 +38,16 @@ class BuildRequest:
     dry_run: bool = False
     accept_unproven: bool = False
     url_base: str | None = None
+    machine: Machine = field(default_factory=Machine)
 
 
 def build(call: Call, request: BuildRequest) -> int:
     """Build a target and print what came out."""
     began = time.monotonic()
+    asked = call.factory.spec(request.target)
+    if isinstance(asked, WindowsTarget):
+        return _build_windows(call, asked, request)
+    refuse_machine(request.target, request.machine)
     _refuse(call.factory.target(request.target), request)
     prepared = _prepared(call, request)
     if request.until == BEFORE_ANY_STEP:
@@ -73,6 +79,48 @@ def build(call: Call, request: BuildRequest) -> int:
     seconds = time.monotonic() - began
     call.console.result(_lines(image, layout, seconds), _value(image, layout, done, seconds))
     return 0
+
+
+def _build_windows(call: Call, target: WindowsTarget, request: BuildRequest) -> int:
+    """Hand over to the line of Windows targets; raises UsageError BAD_OPTION."""
+    from vega_image.commands.windows.build import WindowsBuild, build_windows  # noqa: PLC0415
+    from vega_image.commands.windows.given import Given  # noqa: PLC0415
+
+    strange = {
+        "--codec": request.codec,
+        "--level": request.level,
+        "--url-base": request.url_base,
+        "--relock": request.relock_if_gone or None,
+    }
+    for option, value in strange.items():
+        if value is not None:
+            msg = f"{option} is for images; {target.name} is of kind {target.kind}"
+            raise UsageError("BAD_OPTION", msg, at=option, hint="leave it out")
+    machine = request.machine
+    given = Given(
+        platform=Platform(machine.platform) if machine.platform else None,
+        iso=machine.iso,
+        payload=machine.payload,
+        ssh_key=machine.ssh_key,
+        timeout=machine.timeout,
+        variables=machine.variables,
+    )
+    asked = WindowsBuild(
+        given=given,
+        until=request.until,
+        folder=request.output,
+        dry_run=request.dry_run,
+        accept_unproven=request.accept_unproven,
+    )
+    return build_windows(call, target, asked)
+
+
+def refuse_machine(name: str, machine: Machine) -> None:
+    """Refuse the options of Windows targets for any other; raises UsageError BAD_OPTION."""
+    given = machine.given()
+    if given:
+        msg = f"{given[0]} is for Windows targets, which {name} is not"
+        raise UsageError("BAD_OPTION", msg, at=given[0], hint="leave it out")
 
 
 def _refuse(target: Target, request: BuildRequest) -> None:

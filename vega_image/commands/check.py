@@ -13,18 +13,27 @@ from vega_image.digest import Json
 from vega_image.errors import UsageError
 from vega_image.prepare import prepare, read_lock, rendered_files
 from vega_image.spec import TargetKind
+from vega_image.windows.spec import Platform, WindowsTarget, refuse_platform
 from vega_image.wsl.checks import check_texts
 
 CHECKS = ("spec", "lock", "render", "dockerfile-rules", "hadolint")
 WSL_CHECKS = ("spec", "lock", "render", "dockerfile-rules", "wsl-configuration")
 
 
-def check(call: Call, name: str) -> int:
+def check(call: Call, name: str, *, platform: str | None = None) -> int:
     """Run all checks; spec, lock and render refuse by themselves.
 
     Raises UsageError CHECK_FAILED with the findings, one per line.
     """
     factory = call.factory
+    asked = factory.spec(name)
+    if isinstance(asked, WindowsTarget):
+        from vega_image.commands.windows.check import check_windows_target  # noqa: PLC0415
+
+        return check_windows_target(
+            call, asked, platform=Platform(platform) if platform else None
+        )
+    refuse_platform(name, platform)
     target = factory.target(name)
     prepared = prepare(factory, target, read_lock(factory, target))
     files = rendered_files(factory, prepared)

@@ -13,9 +13,17 @@ from vega_image.factory import Factory
 from vega_image.fetching import locked_digests
 from vega_image.images import built_image
 from vega_image.lockfile import decode_lock
-from vega_image.records import ARCHIVES, IMAGES, STEPS, StepRecord, step_records
+from vega_image.records import (
+    ARCHIVES,
+    IMAGES,
+    MACHINES,
+    STEPS,
+    StepRecord,
+    step_records,
+)
 from vega_image.store import Store
 from vega_image.units import megabytes
+from vega_image.windows.spec import Platform
 
 Rows = dict[str, StepRecord]
 
@@ -27,24 +35,30 @@ def clean(call: Call, name: str, *, downloads: bool, yes: bool) -> int:
     """
     factory, store = call.factory, call.store
     if name not in factory.names() and built_image(store, name) is None:
-        factory.target(name)
+        factory.spec(name)
     busy = f"waiting: a build is at work in {store.root}"
     with store.locked("objects", waiting=lambda: call.console.say(busy)):
         mine, kept = _steps(store, name)
         objects = _objects(mine) - _objects(kept)
         if downloads:
             objects |= _downloads(factory, name)
+        machines = machine_folders(store, name)
         sizes = [store.path(digest).stat().st_size for digest in objects if store.has(digest)]
-        text = f"{name}: {len(mine)} steps, {len(sizes)} objects, {megabytes(sum(sizes))}"
+        total = sum(sizes) + sum(_folder_bytes(folder) for folder in machines)
+        text = f"{name}: {len(mine)} steps, {len(sizes)} objects, {megabytes(total)}"
+        if machines:
+            text += f", with {', '.join(str(folder) for folder in machines)}"
         if not yes:
             msg = f"would remove {text}"
             raise UsageError("CONFIRM", msg, hint=f"vega-image clean {name} --yes")
         _remove(store, name, mine, objects)
+        for folder in machines:
+            shutil.rmtree(folder, ignore_errors=True)
     value: Json = {
         "target": name,
         "steps": len(mine),
         "objects": len(sizes),
-        "bytes": sum(sizes),
+        "bytes": total,
     }
     call.console.result([f"removed {text}"], value)
     return 0
@@ -79,6 +93,16 @@ def _layouts(store: Store, name: str) -> list[Path]:
     """Find every layout of a target, also of builds with another codec or level."""
     ours = re.compile(rf"{re.escape(name)}-[0-9a-f]{{16}}")
     return [path for path in (store.root / "images").glob("*") if ours.fullmatch(path.name)]
+
+
+def machine_folders(store: Store, name: str) -> list[Path]:
+    """Find the trees and VM images of a Windows target, one folder per platform."""
+    folders = (store.root / MACHINES / f"{name}-{platform}" for platform in Platform)
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
 
 
 def _remove(store: Store, name: str, steps: Rows, objects: set[str]) -> None:

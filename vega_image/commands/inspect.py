@@ -20,6 +20,7 @@ from vega_image.wsl.looking import inspect_archive
 
 def inspect(call: Call, ref: str, *, device_code: bool) -> int:
     """Print digest, layers and labels; with `device_code` file x architecture x bytes."""
+    call.factory.refuse_windows(ref)
     store = call.store
     archive = archive_of(store, ref)
     if archive is not None:

@@ -15,6 +15,7 @@ from vega_image.plan import Step, StepKind
 from vega_image.prepare import prepare, read_lock
 from vega_image.store import Store
 from vega_image.units import duration, megabytes
+from vega_image.windows.spec import Platform, WindowsTarget, refuse_platform
 
 # Seconds of each kind of step on 2 cores for linux-inference, measured 2026-11-30 by
 # benchmarks/build.py: all that can be said before a step was ever built here.
@@ -65,9 +66,16 @@ def plan_rows(plan: Sequence[Step], store: Store, *, locked: int) -> list[Row]:
     return rows
 
 
-def show_plan(call: Call, name: str) -> int:
+def show_plan(call: Call, name: str, *, platform: str | None = None) -> int:
     """Print the plan; nothing is fetched or built."""
-    factory, store = call.factory, call.store
+    factory = call.factory
+    asked = factory.spec(name)
+    if isinstance(asked, WindowsTarget):
+        from vega_image.commands.windows.plan import show_windows_plan  # noqa: PLC0415
+
+        return show_windows_plan(call, asked, platform=Platform(platform) if platform else None)
+    refuse_platform(name, platform)
+    store = call.store
     target = factory.target(name)
     prepared = prepare(factory, target, read_lock(factory, target))
     rows = plan_rows(prepared.plan, store, locked=locked_bytes(prepared.lock))

@@ -26,6 +26,7 @@ from vega_image.prepare import (
 from vega_image.sources.locked import fetch_sources
 from vega_image.spec import TargetKind
 from vega_image.store import Store, disk_errors, write_atomic
+from vega_image.windows.spec import Platform, WindowsTarget, refuse_platform
 from vega_image.wsl.handover import HandOver
 from vega_image.wsl.manifest import MANIFEST as MANIFEST_WSL
 from vega_image.wsl.places import archive_name
@@ -33,12 +34,23 @@ from vega_image.wsl.places import archive_name
 MANIFEST = "context.json"
 
 
-def render(call: Call, name: str, *, output: Path, context: bool) -> int:
+def render(
+    call: Call, name: str, *, output: Path, context: bool, platform: str | None = None
+) -> int:
     """Write the rendered files; with `context` also locked files and layers.
 
     Raises UsageError FOLDER_NOT_OURS rather than write into a folder that holds other things.
     """
     factory = call.factory
+    asked = factory.spec(name)
+    if isinstance(asked, WindowsTarget):
+        from vega_image.commands.windows.render import render_windows_target  # noqa: PLC0415
+
+        chosen = Platform(platform) if platform else None
+        return render_windows_target(
+            call, asked, output=output, context=context, platform=chosen
+        )
+    refuse_platform(name, platform)
     target = factory.target(name)
     prepared = prepare(factory, target, read_lock(factory, target))
     files = rendered_files(factory, prepared)

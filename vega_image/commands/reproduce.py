@@ -32,6 +32,7 @@ from vega_image.wsl.rebuilding import reproduce_archive
 
 def reproduce(call: Call, ref: str) -> int:
     """Rebuild and compare; raises BytesError NOT_REPRODUCED naming the first difference."""
+    call.factory.refuse_windows(ref)
     store = call.store
     archive = archive_of(store, ref)
     if archive is not None:

@@ -51,6 +51,7 @@ class RunRequest:
 
 def run(call: Call, request: RunRequest) -> int:
     """Serve until Ctrl-C, or answer one prompt under --ask."""
+    call.factory.refuse_windows(request.ref)
     _refuse_archive(call, request.ref)
     layout = read_layout(layout_of(call.store, request.ref))
     serve = serve_of(layout.labels, ref=request.ref)

@@ -56,6 +56,7 @@ def open_place(call: Call, wanted: Wanted) -> Iterator[Place]:
         with folder_place(wanted) as place:
             yield place
         return
+    call.factory.refuse_windows(wanted.target)
     layout = read_layout(layout_of(call.store, wanted.target))
     host = Host(environ=call.settings.environ, store=call.store.root)
     nodes = nodes_for(wanted.device)

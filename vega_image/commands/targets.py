@@ -6,15 +6,20 @@ import difflib
 import json
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from vega_image.anytarget import AnyTarget
 from vega_image.clioptions import Call
 from vega_image.console import table
 from vega_image.digest import Json
 from vega_image.errors import LockError, UsageError
 from vega_image.factory import Factory
 from vega_image.images import built_image, last_run
+from vega_image.lockfile import unresolved
 from vega_image.prepare import prepare, read_lock, rendered_files
-from vega_image.spec import Target
 from vega_image.store import Store
+from vega_image.windows.prepared import prepare_windows, windows_lock
+from vega_image.windows.spec import WindowsTarget
 from vega_image.wsl.handover import built_archive
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -31,7 +36,7 @@ PROVEN = "no"
 def list_targets(call: Call, *, markdown: bool) -> int:
     """Print one row per target: state of its lock, built and run here or not, proven or not."""
     factory = call.factory
-    rows = [_row(factory, call.store, factory.target(name)) for name in factory.names()]
+    rows = [_row(factory, call.store, factory.spec(name)) for name in factory.names()]
     cells = [[str(row[key]) for key in COLUMNS] for row in rows]
     lines = _markdown(cells) if markdown else table(HEADER, cells)
     call.console.result(lines, {"targets": rows})
@@ -46,7 +51,7 @@ def print_schema(call: Call, name: str) -> int:
     known = {path.name.partition(".")[0]: path for path in SCHEMAS.glob("*.schema.json")}
     known |= {word: SELFTEST / f"{file}.schema.json" for word, file in OUTSIDE.items()}
     if name == SPEC:
-        schema: Json = Target.model_json_schema(by_alias=True)
+        schema: Json = TypeAdapter[AnyTarget](AnyTarget).json_schema(by_alias=True)
     elif name in known:
         schema = json.loads(known[name].read_bytes())
     else:
@@ -59,7 +64,7 @@ def print_schema(call: Call, name: str) -> int:
     return 0
 
 
-def _row(factory: Factory, store: Store, target: Target) -> dict[str, Json]:
+def _row(factory: Factory, store: Store, target: AnyTarget) -> dict[str, Json]:
     image = built_archive(store, target.name) or built_image(store, target.name)
     lock, rendered = _texts_state(factory, target)
     return {
@@ -74,9 +79,13 @@ def _row(factory: Factory, store: Store, target: Target) -> dict[str, Json]:
     }
 
 
-def _texts_state(factory: Factory, target: Target) -> tuple[str, str]:
+def _texts_state(factory: Factory, target: AnyTarget) -> tuple[str, str]:
     """Say of lock and rendering whether they work, by doing both."""
     try:
+        if isinstance(target, WindowsTarget):
+            lock = windows_lock(factory, target)
+            prepare_windows(factory, target, lock)
+            return "unresolved" if unresolved(lock) else "ok", "yes"
         prepared = prepare(factory, target, read_lock(factory, target))
     except LockError as error:
         return error.code.removeprefix("LOCK_").lower(), "no"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -169,7 +170,8 @@ def _judge(ended: Ended, told: _Told, case: _Case) -> None:
 def _failed(code: str, why: str, told: _Told, case: _Case) -> StageError:
     log = case.log_path
     lines = [f"stage {case.job.stage} failed: {why}", *told.tail, f"log: {log}"]
-    return StageError(code, "\n".join(lines), at=case.job.stage, hint=f"less {log}")
+    hint = f"less {shlex.quote(str(log))}"
+    return StageError(code, "\n".join(lines), at=case.job.stage, hint=hint)
 
 
 class _Hider:

@@ -63,11 +63,35 @@ def verify_iso(
         msg = f"{path} has {found} bytes, the ISO wanted has {size}"
         hint = "another edition or an unfinished download: get the file again"
         raise BytesError("ISO_WRONG_SIZE", msg, hint=hint, at=str(path))
-    digest = _sha256(path, size, progress)
+    try:
+        digest = _sha256(path, size, progress)
+    except OSError as error:
+        raise _unreadable(path, error) from error
     if digest != sha256.lower():
         msg = f"{path} has SHA-256 {digest}, the ISO wanted has {sha256.lower()}"
         hint = "the file is damaged or another one: get it again from its publisher"
         raise BytesError("ISO_WRONG_DIGEST", msg, hint=hint, at=str(path))
+
+
+def measure(
+    path: Path, *, progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> tuple[int, str]:
+    """Read a file that the office brings: its size in bytes and its SHA-256 in hex.
+
+    Raises UsageError PAYLOAD_NOT_A_FILE, BytesError PAYLOAD_UNREADABLE or PAYLOAD_EMPTY.
+    """
+    try:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            msg = f"{path} is no regular file"
+            raise UsageError("PAYLOAD_NOT_A_FILE", msg, hint=f"ls -l {path}", at=str(path))
+        digest = _sha256(path, state.st_size, progress)
+    except OSError as error:
+        raise _unreadable(path, error, code="PAYLOAD_UNREADABLE") from error
+    if not state.st_size:
+        msg = f"{path} is empty"
+        raise BytesError("PAYLOAD_EMPTY", msg, hint="get the file again", at=str(path))
+    return state.st_size, digest
 
 
 def _size(path: Path) -> int:
@@ -87,17 +111,14 @@ def _size(path: Path) -> int:
 
 def _sha256(path: Path, size: int, progress: Callable[[int, int], None]) -> str:
     digest, done = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                done += len(chunk)
-                progress(min(done, size), size)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            progress(min(done, size), size)
     return digest.hexdigest()
 
 
-def _unreadable(path: Path, error: OSError) -> BytesError:
+def _unreadable(path: Path, error: OSError, *, code: str = "ISO_UNREADABLE") -> BytesError:
     msg = f"{path} cannot be read: {error.strerror}"
-    return BytesError("ISO_UNREADABLE", msg, hint=f"ls -l {path}", at=str(path))
+    return BytesError(code, msg, hint=f"ls -l {path}", at=str(path))

@@ -19,7 +19,7 @@ from vega_image.windows.references import edition_of
 from vega_image.windows.spec import Platform
 
 # What Windows Setup, and the installed Windows, need of the virtio-win medium: its folders.
-_DRIVERS = ("vioscsi", "viostor", "vioserial", "NetKVM")
+DRIVERS = ("vioscsi", "viostor", "vioserial", "NetKVM")
 _DRIVERS_TOO = ", the virtio drivers (without them Windows Setup sees no disk)"
 _NEEDS: Mapping[Platform, str] = {
     Platform.QEMU: "QEMU with KVM (`/dev/kvm`), UEFI firmware, Packer 1.6.6 or newer, xorriso",
@@ -196,7 +196,7 @@ def _file_lines(job: Job) -> Iterator[str]:
     if OPENSSH in payload:
         yield f'cp "$PAYLOAD/{payload[OPENSSH].file}" {media}/installers/"'
     if job.drivers and VIRTIO in payload:
-        for name in _DRIVERS:
+        for name in DRIVERS:
             yield (
                 f'xorriso -osirrox on -indev "$PAYLOAD/{payload[VIRTIO].file}" '
                 f'-extract /{name}/w11/amd64 {media}/drivers/{name}"'

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from vega_image.errors import UsageError
 from vega_image.model import Model
 from vega_image.spec import FindDbProfile, Gpu, Name, Source
 
@@ -27,6 +28,13 @@ class Platform(StrEnum):
     HYPERV = "hyperv"
     PROXMOX = "proxmox"
     METAL = "metal"
+
+
+def refuse_platform(name: str, platform: str | None) -> None:
+    """Refuse --platform for a target of another kind; raises UsageError BAD_PLATFORM."""
+    if platform is not None:
+        msg = f"--platform is for Windows targets, which {name} is not"
+        raise UsageError("BAD_PLATFORM", msg, at="--platform", hint="leave it out")
 
 
 class Strategy(StrEnum):

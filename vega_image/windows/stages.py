@@ -98,7 +98,7 @@ def stage_files(stages: tuple[NativeStage, ...], *, parts: StageParts) -> dict[s
     for stage in stages:
         place = f"{MEDIA}/stages/{stage.folder}"
         files |= {f"{place}/{name}": data for name, data in stage.files.items()}
-    # git applies them to files with LF: an added CR would be part of the change.
+    # Their digests stand in stage.json: not one byte may change on the way.
     files |= {f"{MEDIA}/patches/clr/{name}": data for name, data in parts.patches.items()}
     return dict(sorted(files.items()))
 
@@ -221,7 +221,10 @@ def _listed(name: str, source: LockedSource) -> dict[str, Json]:
 def _rendered(
     draft: _Draft, listed: list[dict[str, Json]], parts: StageParts
 ) -> dict[str, bytes]:
-    """Return the stage's folder without stage.json: `*.j2` filled, scripts with CRLF."""
+    """Return the stage's folder without stage.json: `*.j2` filled, scripts with CRLF.
+
+    A text of which nothing is left makes no file: what this strategy does not run is absent.
+    """
     target, stage = draft.target, draft.stage
     values: dict[str, object] = {
         "option": stage.options,
@@ -241,7 +244,8 @@ def _rendered(
             at = f"templates/stages/{stage.recipe}/{name}"
             plain = name.removesuffix(TEMPLATE_SUFFIX)
             text = _filled(data, values, at) if name.endswith(TEMPLATE_SUFFIX) else data
-            files[plain] = windows_text(plain, text)
+            if text:
+                files[plain] = windows_text(plain, text)
     if "profile" in draft.recipe.reads:
         files |= {f"finddb/{name}": data for name, data in parts.finddb.items()}
     return dict(sorted(files.items()))

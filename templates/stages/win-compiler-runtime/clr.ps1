@@ -1,5 +1,5 @@
 # How the HIP runtime is to find a card that its Windows back end (PAL) no longer lists:
-#   pal-patch  gives the table its row back; patches by their SHA-256 in stage.json
+#   pal-patch  gives the table its row back; edits of ours, by their SHA-256 in stage.json
 #   rocr       GPU_ENABLE_PAL=0: the other back end, over WDDM
 #   old-clr    a runtime from before the row was taken out, with the libraries of that day
 # None was ever proven on this card. The next stage asks the card, not the compiler.
@@ -7,6 +7,8 @@
 
 Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
+
+. (Join-Path $PSScriptRoot 'edits.ps1')
 
 $PatchFolder = Join-Path $Programs 'patches\clr'
 $BackendName = 'GPU_ENABLE_PAL'
@@ -71,7 +73,7 @@ function Set-Clr {
                 Stop-Stage -Code 4 -Text ('{0} is not the patch with SHA-256 {1}' -f $path, $patch.sha256)
             }
             Write-Log ('{0}: status {1}' -f $patch.file, $patch.status)
-            Add-Patch -Folder $Folder -Path $path
+            Edit-Checkout -Folder $Folder -Path $path
         }
     }
     elseif ($choice -ceq 'old-clr') {

@@ -25,7 +25,7 @@ function Assert-Excluded {
 function Assert-MIOpen {
     # As it was configured, not as it was asked for.
     param([string]$Folder)
-    $caches = @(Get-ChildItem -LiteralPath $Folder -Recurse -Depth 3 -Filter 'CMakeCache.txt' -File | Where-Object { $_.FullName -match '\\MIOpen\\' })
+    $caches = @(Get-ChildItem -LiteralPath $Folder -Recurse -Depth 2 -Filter 'CMakeCache.txt' -File | Where-Object { $_.FullName -match '\\MIOpen\\' })
     if ($caches.Count -ne 1) {
         Stop-Stage -Code 6 -Text ('{0}: one CMakeCache.txt of MIOpen is wanted, {1} are there' -f $Folder, $caches.Count)
     }

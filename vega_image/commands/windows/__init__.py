@@ -1,0 +1,1 @@
+"""The words that make images, for a Windows target, one module each."""
