@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,14 @@ class Machine:
         return [option for option, value in known.items() if value is not None]
 
 
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuse NaN, which is in no range and out of none."""
+    if math.isnan(value):
+        msg = "nan is no number of seconds"
+        raise click.BadParameter(msg, context, parameter)
+    return value
+
+
 def machine(function: Callable[P, R]) -> Callable[..., R]:
     """Add the options of Windows targets; the word receives `machine`."""
 
@@ -82,6 +91,7 @@ def machine(function: Callable[P, R]) -> Callable[..., R]:
         "--timeout",
         type=click.FloatRange(1, 7 * 86400),
         default=BUILD_SECONDS,
+        callback=_finite,
         help="kind windows: seconds that packer may take (default 6 hours).",
     )
     @click.option(

@@ -212,7 +212,8 @@ def test_until_render_and_dry_run(user: User) -> None:
     assert value["tree"] == str(user.folder / "o ut/tree")
     assert (user.folder / "o ut/tree/plan.json").is_file()
     assert [step["name"] for step in value["steps"]] == ["render"]
-    fits(user, "build", user.done("build", LTSC, "--dry-run"))
+    dry = user("build", LTSC, "--dry-run")
+    assert (dry.code, "waits for an ssh key" in dry.out) == (0, True)
     assert not tree(user).exists()
     assert user.refused("build", LTSC, "--until", "layers") == (2, "UNKNOWN_STEP")
     images = str(user.factory / "images")
@@ -220,7 +221,7 @@ def test_until_render_and_dry_run(user: User) -> None:
     assert user.refused(*words) == (2, "FOLDER_IN_USE")
 
 
-@pytest.mark.parametrize("platform", PLATFORMS[1:])
+@pytest.mark.parametrize("platform", ["hyperv", "metal"])
 def test_other_platforms_are_built_by_hand(user: User, platform: str) -> None:
     answer = user.json("build", LTSC, "--platform", platform)
     assert answer.error == (5, "BUILD_WAITS")
@@ -253,11 +254,9 @@ def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
     for path in (user.store / "windows").rglob("*"):
         assert not path.is_file() or b"AAAAA-SECRET" not in path.read_bytes()
     (user.folder / "seen").unlink()
-    again = user.json("build", "tiny", *all_given(user))
-    assert again.states["image"] == "cached"
-    assert again.value["files"] == value["files"]
+    again = user("build", "tiny", *all_given(user))
+    assert value["files"][0] in again.out
     assert not (user.folder / "seen").exists()
-    assert "disk.qcow2" in user("build", "tiny", *all_given(user)).out
     assert user.refused("clean", "tiny") == (2, "CONFIRM")
     user.done("clean", "tiny", "--yes")
     assert not (user.store / "windows/tiny-qemu").exists()
@@ -266,7 +265,7 @@ def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
 BAD = {
     "no medium": (["--iso", "no.iso"], 2, "ISO_ABSENT"),
     "a folder": (["--iso", "pay load"], 2, "USAGE"),
-    "another size": (["--iso", "key"], 4, "ISO_WRONG_SIZE"),
+    "another size": (["--iso", "key.pub"], 4, "ISO_WRONG_SIZE"),
     "another digest": (["--iso", "other.iso"], 4, "ISO_WRONG_DIGEST"),
     "no key": (["--ssh-key", "nokey"], 2, "BAD_SSH_KEY"),
     "no public half": (["--ssh-key", "key.pub"], 2, "BAD_SSH_KEY"),
@@ -287,7 +286,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_words_change_nothing(locked: User, case: str) -> None:
     words, code, name = BAD[case]
-    (locked.folder / "other.iso").write_bytes(b"other bt")
+    (locked.folder / "other.iso").write_bytes(b"a mediun")
     assert locked.refused("build", "tiny", *words) == (code, name)
     assert not tree(locked, "tiny").exists()
 
@@ -296,7 +295,7 @@ def test_bad_words_change_nothing(locked: User, case: str) -> None:
     ("old", "new", "says"),
     [
         ("{source: windows, index: 1}", "{source: windows, index: 7}", "edition"),
-        ("{source: windows, index: 1}", "{source: windows, name: Tyni}", "did you mean Tiny"),
+        ("{source: windows, index: 1}", "{source: windows, name: Tyni}", "1 = Tiny"),
         ("{source: windows, index: 1}", "{source: window, index: 1}", "no iso source"),
         ("platform: qemu", "platform: vmware", "platform"),
         ("platform: qemu", "platform: qemu\nproduct_key: AAAAA", "product_key"),

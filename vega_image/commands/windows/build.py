@@ -131,7 +131,7 @@ def _walk(call: Call, report: _Report, request: WindowsBuild) -> int:
     if request.until == "check" or request.dry_run:
         for item in unchecked(outcome):
             call.console.warn(f"not run: {item.what}")
-        return _partial(call, report, request)
+        return _partial(call, report, request, waits)
     if waits:
         raise _waits(report, request, waits)
     if job.unresolved:
@@ -203,11 +203,17 @@ def _done(call: Call, report: _Report, output: Path, files: Sequence[Path]) -> i
     return 0
 
 
-def _partial(call: Call, report: _Report, request: WindowsBuild) -> int:
+def _partial(
+    call: Call, report: _Report, request: WindowsBuild, waits: Sequence[Missing] = ()
+) -> int:
     job = report.prepared.job
     name = job.target.name
     if request.dry_run:
-        lines = [f"{name} for {job.platform}: rendered in memory, nothing written"]
+        lines = [
+            f"{name} for {job.platform}: rendered and checked in memory, nothing written",
+            *(f"  its image waits for {item.what}: {item.how}" for item in waits),
+            *(f"  {line}" for line in unresolved_lines(job.unresolved, len(job.lock.sources))),
+        ]
         call.console.result(lines, report.value())
         return 0
     lines = [

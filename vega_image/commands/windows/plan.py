@@ -74,7 +74,11 @@ def _unresolved(job: Job) -> Iterator[str]:
     name = job.target.name
     yield f"no digest yet for {len(job.unresolved)} of {len(job.lock.sources)} sources:"
     yield from table(("SOURCE", "WANTED", "WHO HAS IT"), [_row(job, x) for x in job.unresolved])
-    yield f"next: vega-image lock {name} --payload DIR, with those files in DIR"
+    kinds = {job.lock.sources[source].kind for source in job.unresolved}
+    if "file" in kinds:
+        yield f"next: those files into one folder, vega-image lock {name} --payload DIR"
+    if "git" in kinds:
+        yield f"next: each commit into images/{name}.yaml, vega-image lock {name}"
 
 
 def _row(job: Job, name: str) -> tuple[str, str, str]:
