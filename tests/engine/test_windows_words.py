@@ -242,8 +242,13 @@ def test_all_at_hand_but_digests_or_consent(user: User) -> None:
 @pytest.mark.needs("packer", "qemu")
 def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
     user = with_packer(locked).having(PKR_VAR_product_key="AAAAA-SECRET", PACKER_X="1")
-    value = user.done("build", "tiny", *all_given(user))
+    driver = user.folder / "driver/Packages"
+    driver.mkdir(parents=True)
+    (driver / "u0.inf").write_text("; an inf\n")
+    words = [*all_given(user), "--driver", str(driver.parent)]
+    value = user.done("build", "tiny", *words)
     fits(user, "build", value)
+    assert (tree(user, "tiny") / "media/vega/drivers/display/Packages/u0.inf").is_file()
     assert [Path(name).name for name in value["files"]] == ["disk.qcow2"]
     key = (tree(user, "tiny") / "media/vega/authorized_keys").read_text()
     assert key == (user.folder / "key.pub").read_text()
@@ -255,7 +260,7 @@ def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
     for path in (user.store / "windows").rglob("*"):
         assert not path.is_file() or b"AAAAA-SECRET" not in path.read_bytes()
     (user.folder / "seen").unlink()
-    again = user("build", "tiny", *all_given(user))
+    again = user("build", "tiny", *words)
     assert value["files"][0] in again.out
     assert not (user.folder / "seen").exists()
     assert user.refused("clean", "tiny") == (2, "CONFIRM")
@@ -280,6 +285,7 @@ BAD = {
     "ours": (["--var", "iso_path=x"], 2, "BAD_VARIABLE"),
     "a secret": (["--var", "product_key=x"], 2, "BAD_VARIABLE"),
     "no platform": (["--platform", "vmware"], 2, "USAGE"),
+    "no driver": (["--driver", "pay load"], 2, "BAD_DRIVER"),
     "no time": (["--timeout", "nan"], 2, "USAGE"),
     "a codec": (["--codec", "gzip"], 2, "BAD_OPTION"),
     "a level": (["--level", "3"], 2, "BAD_OPTION"),

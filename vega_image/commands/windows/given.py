@@ -13,6 +13,7 @@ from vega_image.errors import BytesError, UsageError
 from vega_image.lock import LockedFile, LockedIso
 from vega_image.process import run, which
 from vega_image.sources.iso import measure, verify_iso
+from vega_image.store import digest_file
 from vega_image.windows.hcl import variables
 from vega_image.windows.parts import Job
 from vega_image.windows.spec import Platform
@@ -35,6 +36,7 @@ class Given:
     iso: Path | None = None
     payload: Path | None = None
     ssh_key: Path | None = None
+    driver: Path | None = None
     timeout: float = 6 * 3600.0
     variables: tuple[str, ...] = ()
 
@@ -47,6 +49,8 @@ class Given:
         if needed(job):
             words.append(f"--payload {_word(self.payload, 'DIR')}")
         words.append(f"--ssh-key {_word(self.ssh_key, 'FILE')}")
+        if self.driver is not None:
+            words.append(f"--driver {_word(self.driver, 'DIR')}")
         return [*words, *(f"--var {shlex.quote(item)}" for item in self.variables)]
 
 
@@ -104,9 +108,23 @@ def verify_given(
         verify_iso(given.iso, size=locked.size, sha256=locked.sha256, progress=progress)
     if given.ssh_key is not None:
         public_key(given.ssh_key)
+    if given.driver is not None and not any(given.driver.rglob("*.inf")):
+        msg = f"{given.driver}: no .inf below it, so this is no unpacked driver"
+        hint = "unpack AMD's installer with an archiver, and name that folder"
+        raise UsageError("BAD_DRIVER", msg, at=str(given.driver), hint=hint)
     if given.payload is not None:
         for name in needed(job):
             payload_file(job, given.payload, name)
+
+
+def driver_digests(folder: Path | None) -> dict[str, str]:
+    """Return the files of a driver by their path in it, each with its digest."""
+    paths = sorted(folder.rglob("*")) if folder else []
+    return {
+        path.relative_to(folder or path).as_posix(): digest_file(path)
+        for path in paths
+        if path.is_file()
+    }
 
 
 def medium(job: Job) -> LockedIso:

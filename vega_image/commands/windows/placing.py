@@ -36,6 +36,11 @@ def place(job: Job, given: Given, tree: Path) -> None:
     private = given.ssh_key or Path(settings(job, given).get(KEY) or "/nonexistent")
     if given.ssh_key is not None or settings(job, given).get(KEY):
         write_atomic(media / "authorized_keys", public_key(private))
+    if given.driver is not None:
+        display = media / "drivers" / "display"
+        shutil.rmtree(display, ignore_errors=True)
+        with disk_errors(display):
+            shutil.copytree(given.driver, display)
     for name in needed(job):
         if given.payload is None:
             msg = f"{name}: no folder was given"
