@@ -19,11 +19,15 @@ from tests.windowstree import shared, tree, whole
 from vega_image.checks.hclrules import check_hcl
 from vega_image.checks.packer import check_packer
 from vega_image.checks.windows import check_windows_tree
-from vega_image.windows.spec import Platform
+from vega_image.factory import Factory
+from vega_image.windows.manualzips import COMPONENTS
+from vega_image.windows.prepared import prepare_windows, windows_lock
+from vega_image.windows.spec import Platform, WindowsTarget
 
 WITH_VM = [Platform.QEMU, Platform.HYPERV, Platform.PROXMOX]
 NEWER = "updates: {install_while_building: true}\n"
 SECURE = ("memory_gib: 8", "memory_gib: 8, secure_boot: true")
+FILES = ("OpenSSH-Win64.zip", "virtio-win.iso", "ninja-win.zip")
 STUB = """\
 import json, os, pathlib, sys
 name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
@@ -34,11 +38,14 @@ if name == "packer" and words[0] == "version":
 if name == "packer" and words[0] == "build":
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if "serial_log" in given:
-        pathlib.Path(given["serial_log"]).write_text("VEGA-IMAGE READY tiny-windows 1.0.0\\n")
+        made = pathlib.Path(given["output_directory"]).name
+        pathlib.Path(given["serial_log"]).write_text(f"VEGA-IMAGE READY {made} 1.0.0\\n")
 if name == "vega-image" and words[0] == "selftest":
     pathlib.Path(words[-1]).write_text("a zip")
 if name == "xorriso":
     pathlib.Path(words[-1]).mkdir()
+if name == "git" and words[0] == "clone":
+    (pathlib.Path(words[-1]) / "shared").mkdir(parents=True)
 if name == "ssh-keyscan":
     print(words[-1], "ssh-ed25519 BBBB")
 if name == "ssh-keygen":
@@ -112,7 +119,7 @@ class Desk:
             place.write_bytes(data)
         (self.folder / "payload").mkdir()
         (self.folder / ".ssh").mkdir()
-        for name in ("OpenSSH-Win64.zip", "virtio-win.iso", "ninja-win.zip"):
+        for name in sorted(set(re.findall(r"\| file `([^`]+)`", self.readme())) or FILES):
             (self.folder / "payload" / name).write_text(name)
         (self.folder / "driver").mkdir()
         (self.folder / "driver" / "u0.inf").write_text("a driver")
@@ -126,6 +133,9 @@ class Desk:
             "xorriso",
             "ansible",
             "ansible-playbook",
+            "dvc",
+            "git",
+            "zip",
             "qemu-img",
             "sha256sum",
             "ssh",
@@ -238,6 +248,33 @@ def test_readme_reaches_builds_on_and_asks_the_machine(
         # What OpenSSH for Windows puts around the words.
         assert '"' not in words[-1]
     assert "$env:ProgramData/VegaImage/selftest/verdict.json" in given(calls, "ssh")[1][-1]
+
+
+@pytest.mark.parametrize("platform", Platform)
+def test_readme_of_our_own_target_runs_too(
+    project: Path, tmp_path: Path, platform: Platform
+) -> None:
+    factory = Factory(project)
+    asked = factory.spec("windows-ltsc")
+    assert isinstance(asked, WindowsTarget)
+    locked = windows_lock(factory, asked)
+    files = prepare_windows(factory, asked, locked, platform=platform).files
+    desk = Desk(tmp_path, dict(files))
+    calls = desk.run()
+    interop = [name for name in ("git", "dvc", "zip") if given(calls, name)]
+    assert interop == ["git", "dvc", "zip"]
+    [systems] = [source for name, source in locked.sources.items() if name == "rocm-systems"]
+    assert given(calls, "git")[-1][-1] == getattr(systems, "commit", None)
+    assert given(calls, "zip")[-1][2] == f"{desk.folder}/payload/amdgpu-windows-interop.zip"
+    installers = {path.name for path in (desk.tree / "media/vega/installers").iterdir()}
+    payload = {path.name for path in (desk.folder / "payload").iterdir()}
+    assert installers == payload - {"virtio-win.iso"}
+
+
+def test_the_layout_holds_the_components_that_the_stage_demands(project: Path) -> None:
+    stage = (project / "templates/stages/win-prerequisites/stage.ps1.j2").read_text()
+    wanted = re.findall(r"'(Microsoft\.VisualStudio\.Component\.[\w.]+)'", stage)
+    assert wanted == list(COMPONENTS)
 
 
 @pytest.mark.needs("ansible")

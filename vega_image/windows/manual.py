@@ -14,6 +14,7 @@ from vega_image.windows.answer import partitions
 from vega_image.windows.manualbuild import build_lines, locked_iso
 from vega_image.windows.manualmachine import inventory_lines, provision_lines, verdict_lines
 from vega_image.windows.manualstages import stage_table
+from vega_image.windows.manualzips import zip_values
 from vega_image.windows.parts import OPENSSH, VIRTIO, Job, PayloadFile
 from vega_image.windows.references import edition_of
 from vega_image.windows.spec import Platform
@@ -152,7 +153,10 @@ def _missing(job: Job) -> str:
         return "Nothing: every file has its digest in the lock.\n"
     payload = {item.name: item for item in job.payload()}
     rows = [_missing_row(job, name, payload.get(name)) for name in names]
-    return _text(job, "missing.md.j2", {"rows": rows, "lines": list(_lock_lines(job))})
+    values = zip_values(job)
+    zips = _text(job, "zips.md.j2", values) if values["made"] else ""
+    lines = list(_lock_lines(job))
+    return _text(job, "missing.md.j2", {"rows": rows, "zips": zips, "lines": lines})
 
 
 def _missing_row(job: Job, name: str, item: PayloadFile | None) -> dict[str, str]:
