@@ -22,7 +22,7 @@ from vega_image.checks.textform import Newline
 from vega_image.errors import EngineError
 from vega_image.windows.spec import Platform
 
-WINDOWS_RULES: Mapping[str, str] = {
+_PACKER: Mapping[str, str] = {
     "PKR001": "a file of packer is not formatted as `packer fmt` does",
     "PKR002": "a file is no HCL, or packer refuses it",
     "PKR003": "a secret is written into a file of packer",
@@ -33,11 +33,18 @@ WINDOWS_RULES: Mapping[str, str] = {
     "PKR008": "a certificate is not checked",
     "PKR009": "a core file has what packer 1.6.6 does not know",
     "PKR010": "a QEMU guest is not heard on its serial line",
-    **powershell.RULES,
-    **answerfile.RULES,
-    **cmdfile.RULES,
-    **crossrefs.RULES,
-    **secrets.RULES,
+}
+# The rules of each check of `tree_checks`, by its name.
+CHECK_RULES: Mapping[str, Mapping[str, str]] = {
+    "answer-files": answerfile.RULES,
+    "cmd-files": cmdfile.RULES,
+    "powershell": powershell.RULES,
+    "cross-references": crossrefs.RULES,
+    "packer": _PACKER,
+    "secrets": secrets.RULES,
+}
+WINDOWS_RULES: Mapping[str, str] = {
+    rule: said for rules in CHECK_RULES.values() for rule, said in rules.items()
 }
 # What they find, `secrets` finds on the same line once more.
 _SECRETS = frozenset({"PKR003", "PS005", "ANS013", "ANS015", "ANS020", "CMD009"})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from vega_image.checks.ansible import check_playbooks
 from vega_image.checks.finding import Finding
+from vega_image.checks.planted import ANSIBLE
 from vega_image.checks.windows import Outcome, run_checks, tree_checks
 from vega_image.clioptions import Call
 from vega_image.commands.windows.tree import write_tree
@@ -49,7 +51,8 @@ def examine(prepared: PreparedWindows, *, playbooks: bool = True) -> Outcome:
     """Run the checks of a tree; its playbooks are the same on every platform."""
     checks = dict(tree_checks(prepared.files, platform=prepared.platform))
     if playbooks:
-        checks["ansible"] = partial(_played, prepared)
+        shared = prepared.job.parts.shared
+        checks[ANSIBLE] = partial(played, {path: prepared.files[path] for path in shared})
     return run_checks(checks)
 
 
@@ -80,10 +83,9 @@ def _possible(target: WindowsTarget) -> list[Platform]:
     return [target.platform, *(item for item in others if not any(unsupported(target, item)))]
 
 
-def _played(prepared: PreparedWindows) -> list[Finding]:
-    """Check the playbooks of the tree, which its own folder holds."""
+def played(files: Mapping[str, bytes]) -> list[Finding]:
+    """Check the playbooks and the inventory of a tree, which want a folder of their own."""
     with tempfile.TemporaryDirectory(prefix="vega-image-check-") as name:
         folder = Path(name) / "tree"
-        shared = prepared.job.parts.shared
-        write_tree({path: prepared.files[path] for path in shared}, folder)
+        write_tree(files, folder)
         return check_playbooks(folder)
