@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,7 +34,6 @@ sources:
 stages:
   - {{name: enumeration, recipe: win-enumeration}}
 """
-PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample vega\n"
 # The real packer for all but builds; a build makes an image and says what the guest would.
 PACKER = """\
 #!{python}
@@ -64,12 +64,17 @@ def windows_user(folder: Path, *, medium: bytes = b"a medium") -> User:
     (user.folder / "medium é.iso").write_bytes(medium)
     digest = hashlib.sha256(medium).hexdigest()
     user.spec.write_text(SPEC.format(size=len(medium), sha256=digest))
-    (user.folder / "key").write_text("private\n")
-    (user.folder / "key.pub").write_text(PUBLIC)
+    new_key(user.folder / "key")
     payload = user.folder / "pay load"
     payload.mkdir()
     (payload / "tool.zip").write_bytes(b"a tool")
     return user
+
+
+def new_key(path: Path, *, passphrase: str = "") -> None:
+    """Make a key pair as the operator would."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "vega", "-f"]
+    subprocess.run([*words, str(path)], check=True)
 
 
 def all_given(user: User, *, firmware: Path | None = None) -> list[str]:

@@ -56,6 +56,7 @@ class Machine:
     iso: Path | None = None
     payload: Path | None = None
     ssh_key: Path | None = None
+    driver: Path | None = None
     timeout: float = BUILD_SECONDS
     variables: tuple[str, ...] = ()
 
@@ -66,6 +67,7 @@ class Machine:
             "--iso": self.iso,
             "--payload": self.payload,
             "--ssh-key": self.ssh_key,
+            "--driver": self.driver,
             "--timeout": None if self.timeout == BUILD_SECONDS else self.timeout,
             "--var": self.variables or None,
         }
@@ -87,6 +89,7 @@ def machine(function: Callable[P, R]) -> Callable[..., R]:
     @click.option("--iso", type=FILE, help="kind windows: the installation medium.")
     @click.option("--payload", type=FOLDER, help="kind windows: the files the office brings.")
     @click.option("--ssh-key", type=FILE, help="kind windows: key to log on, beside its .pub.")
+    @click.option("--driver", type=FOLDER, help="kind windows: the unpacked display driver.")
     @click.option(
         "--timeout",
         type=click.FloatRange(1, 7 * 86400),
@@ -103,7 +106,7 @@ def machine(function: Callable[P, R]) -> Callable[..., R]:
     )
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        names = ("platform", "iso", "payload", "ssh_key", "timeout", "variables")
+        names = ("platform", "iso", "payload", "ssh_key", "driver", "timeout", "variables")
         taken: dict[str, Any] = {name: kwargs.pop(name) for name in names}
         kwargs["machine"] = Machine(**taken)
         return function(*args, **kwargs)

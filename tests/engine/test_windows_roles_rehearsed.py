@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,21 @@ def task(status: str, run: str, result: int = 0) -> dict[str, Json]:
 
 def started(windows: FakeWindows) -> list[Json]:
     return [given["argv"] for given in windows.called("win_command")]
+
+
+def test_the_stages_find_the_files_of_the_lock(windows: FakeWindows) -> None:
+    values = rendered(windows)
+    brought = windows.folder / "a tree/media/vega/installers"
+    windows.play("native_build", values)
+    assert "C:\\ProgramData\\VegaImage\\installers\\" not in copied(windows)
+    brought.mkdir(parents=True)
+    windows.play("native_build", values)
+    place = copied(windows)["C:\\ProgramData\\VegaImage\\installers\\"]
+    assert place == f"{brought}/"
+
+
+def copied(windows: FakeWindows) -> dict[str, Json]:
+    return {str(row["dest"]): row["src"] for row in windows.called("win_copy")}
 
 
 @pytest.mark.slow
@@ -243,18 +260,72 @@ def test_tdr_changes_only_when_asked_for(windows: FakeWindows) -> None:
     assert [row["data"] for row in changed] == [10]
 
 
-@pytest.mark.slow
-def test_the_gate_gives_rights_before_it_takes_inheritance(windows: FakeWindows) -> None:
-    windows.play("gate", {"vega_tree": "tree"})
-    names = [name for name, _ in windows.calls]
-    assert names.index("win_acl_inheritance") > max(
-        number for number, name in enumerate(names) if name == "win_acl"
-    )
-    rights = {str(row["user"]): row["rights"] for row in windows.called("win_acl")}
-    assert rights == {
-        "S-1-5-18": "FullControl",
-        "S-1-5-32-544": "FullControl",
-        "S-1-5-32-545": "ReadAndExecute",
+def gate(windows: FakeWindows, *, there: bool, said: Mapping[str, Json]) -> dict[str, Json]:
+    """A tree with the script, a workstation with the same or another one, and its answer."""
+    tree = windows.folder / "a tree"
+    script = tree / "media/vega/firstboot/register-task.ps1"
+    script.parent.mkdir(parents=True)
+    script.write_text("exit 0\n")
+    own = hashlib.sha256(script.read_bytes()).hexdigest()
+    windows.say("win_stat", {"stat": {"exists": True, "checksum": own if there else "0" * 64}})
+    windows.say("win_command", {"rc": 0, "stdout_lines": [json.dumps(said)], **said})
+    return {"vega_tree": str(tree)}
+
+
+REGISTER: list[Json] = [
+    "powershell.exe",
+    "-NoProfile",
+    "-NonInteractive",
+    "-ExecutionPolicy",
+    "Bypass",
+    "-File",
+    "C:\\Program Files\\VegaImage\\firstboot\\register-task.ps1",
+    "-Programs",
+    "C:\\Program Files\\VegaImage",
+    "-Settled",
+]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_the_gate_is_registered_by_the_script_of_the_tree(
+    windows: FakeWindows, *, changed: bool
+) -> None:
+    said: dict[str, Json] = {"changed": changed}
+    played = windows.play("gate", gate(windows, there=True, said=said))
+    assert [name for name, _ in windows.calls if name not in {"win_copy", "win_stat"}] == [
+        "win_command"
+    ]
+    assert [row["argv"] for row in windows.called("win_command")] == [REGISTER]
+    assert played.changed == changed
+    # It runs when everything that its task needs is there.
+    assert windows.calls[-1][0] == "win_command"
+    brought = {
+        str(row["dest"]).rstrip("\\").split("\\")[-1] for row in windows.called("win_copy")
     }
-    trigger: dict[str, Json] = {"type": "boot"}
-    assert windows.called("win_scheduled_task")[0]["triggers"] == [trigger]
+    assert brought == {"firstboot", "vega-selftest.pyz", "image.json"}
+
+
+def test_the_gate_is_registered_though_another_script_is_there(windows: FakeWindows) -> None:
+    windows.play("gate", gate(windows, there=False, said={"changed": True}))
+    assert [row["argv"] for row in windows.called("win_command")] == [REGISTER]
+
+
+@pytest.mark.parametrize("there", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_check_mode_asks_the_script_and_never_another_one(
+    windows: FakeWindows, *, there: bool
+) -> None:
+    values = gate(windows, there=there, said={"changed": True})
+    played = windows.play("gate", values, check=True)
+    argv = [row["argv"] for row in windows.called("win_command")]
+    assert argv == ([[*REGISTER, "-Check"]] if there else [])
+    assert played.changed == 1
+
+
+@pytest.mark.slow
+def test_a_gate_that_cannot_be_registered_ends_the_run(windows: FakeWindows) -> None:
+    values = gate(windows, there=True, said={})
+    said = json.dumps({"changed": True, "fault": "Access is denied"})
+    failed: dict[str, Json] = {"rc": 1, "failed": True, "stdout": said, "stdout_lines": [said]}
+    windows.say("win_command", failed)
+    with pytest.raises(StageError, match="Access is denied"):
+        windows.play("gate", values)

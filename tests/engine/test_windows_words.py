@@ -16,7 +16,7 @@ import pytest
 from tests.bootiso import HANG, bootable
 from tests.processes import marked, until
 from tests.tiny import PROJECT, User
-from tests.windowsuser import PUBLIC, all_given, windows_user, with_packer
+from tests.windowsuser import all_given, new_key, windows_user, with_packer
 
 LTSC = "windows-ltsc"
 PLATFORMS = ("qemu", "hyperv", "proxmox", "metal")
@@ -120,10 +120,10 @@ def test_render_is_the_same_anywhere_and_takes_away_what_is_not_of_it(user: User
     assert files(one) == files(two)
     assert (one / "media/vega/vega-selftest.pyz").read_bytes()[:2] == b"#!"
     key = one / "media/vega/authorized_keys"
-    key.write_text(PUBLIC)
+    key.write_text("a key\n")
     user.done("render", LTSC, "-o", str(one), "--platform", "metal")
     assert not (one / "packer/source.pkr.hcl").exists()
-    assert key.read_text() == PUBLIC
+    assert key.read_text() == "a key\n"
     assert user.refused("render", LTSC, "-o", str(user.folder)) == (2, "FOLDER_NOT_OURS")
     assert user.refused("render", LTSC, "-o", str(one), "--context") == (2, "BAD_CONTEXT")
 
@@ -242,10 +242,16 @@ def test_all_at_hand_but_digests_or_consent(user: User) -> None:
 @pytest.mark.needs("packer", "qemu")
 def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
     user = with_packer(locked).having(PKR_VAR_product_key="AAAAA-SECRET", PACKER_X="1")
-    value = user.done("build", "tiny", *all_given(user))
+    driver = user.folder / "driver/Packages"
+    driver.mkdir(parents=True)
+    (driver / "u0.inf").write_text("; an inf\n")
+    words = [*all_given(user), "--driver", str(driver.parent)]
+    value = user.done("build", "tiny", *words)
     fits(user, "build", value)
+    assert (tree(user, "tiny") / "media/vega/drivers/display/Packages/u0.inf").is_file()
     assert [Path(name).name for name in value["files"]] == ["disk.qcow2"]
-    assert (tree(user, "tiny") / "media/vega/authorized_keys").read_text() == PUBLIC
+    key = (tree(user, "tiny") / "media/vega/authorized_keys").read_text()
+    assert key == (user.folder / "key.pub").read_text()
     seen = json.loads((user.folder / "seen").read_text())
     assert seen["cwd"] == str(tree(user, "tiny"))
     assert seen["env"]["PKR_VAR_product_key"] == "AAAAA-SECRET"
@@ -254,7 +260,7 @@ def test_an_image_is_made_once_with_the_key_on_its_cd(locked: User) -> None:
     for path in (user.store / "windows").rglob("*"):
         assert not path.is_file() or b"AAAAA-SECRET" not in path.read_bytes()
     (user.folder / "seen").unlink()
-    again = user("build", "tiny", *all_given(user))
+    again = user("build", "tiny", *words)
     assert value["files"][0] in again.out
     assert not (user.folder / "seen").exists()
     assert user.refused("clean", "tiny") == (2, "CONFIRM")
@@ -269,12 +275,17 @@ BAD = {
     "another digest": (["--iso", "other.iso"], 4, "ISO_WRONG_DIGEST"),
     "no key": (["--ssh-key", "nokey"], 2, "BAD_SSH_KEY"),
     "no public half": (["--ssh-key", "key.pub"], 2, "BAD_SSH_KEY"),
+    "no pair": (["--ssh-key", "nopair"], 2, "BAD_SSH_KEY"),
+    "a passphrase": (["--ssh-key", "locked"], 2, "BAD_SSH_KEY"),
+    "an open key": (["--ssh-key", "open"], 2, "BAD_SSH_KEY"),
+    "no key at all": (["--ssh-key", "junk"], 2, "BAD_SSH_KEY"),
     "unknown variable": (["--var", "colour=red"], 2, "BAD_VARIABLE"),
     "no value": (["--var", "cpu"], 2, "BAD_VARIABLE"),
     "twice": (["--var", "cpu=a", "--var", "cpu=b"], 2, "BAD_VARIABLE"),
     "ours": (["--var", "iso_path=x"], 2, "BAD_VARIABLE"),
     "a secret": (["--var", "product_key=x"], 2, "BAD_VARIABLE"),
     "no platform": (["--platform", "vmware"], 2, "USAGE"),
+    "no driver": (["--driver", "pay load"], 2, "BAD_DRIVER"),
     "no time": (["--timeout", "nan"], 2, "USAGE"),
     "a codec": (["--codec", "gzip"], 2, "BAD_OPTION"),
     "a level": (["--level", "3"], 2, "BAD_OPTION"),
@@ -287,6 +298,7 @@ BAD = {
 def test_bad_words_change_nothing(locked: User, case: str) -> None:
     words, code, name = BAD[case]
     (locked.folder / "other.iso").write_bytes(b"a mediun")
+    bad_keys(locked.folder)
     assert locked.refused("build", "tiny", *words) == (code, name)
     assert not tree(locked, "tiny").exists()
 
@@ -386,6 +398,15 @@ def test_ctrl_c_leaves_no_machine(tmp_path: Path) -> None:
     assert child.returncode == 130
     until(lambda: not marked(mark), lambda: marked(mark))
     assert not list(tree(user, "tiny").parent.glob("image-*"))
+
+
+def bad_keys(folder: Path) -> None:
+    for name in ("nopair", "open", "junk"):
+        new_key(folder / name)
+    new_key(folder / "locked", passphrase="secret")
+    shutil.copy(folder / "key.pub", folder / "nopair.pub")
+    (folder / "open").chmod(0o644)
+    (folder / "junk").write_text("junk\n")
 
 
 def files(folder: Path) -> dict[str, bytes]:

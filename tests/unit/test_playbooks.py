@@ -11,6 +11,7 @@ import yaml
 
 from vega_image.checks.ansible_inventory import check_inventory
 from vega_image.checks.ansible_transport import check_transport
+from vega_image.windows.stages import FILES_ROOT
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = sorted(path for path in (ROOT / "playbooks/roles").iterdir() if path.is_dir())
@@ -90,6 +91,7 @@ def test_every_role_is_in_the_table_with_where_it_ran(role: Path) -> None:
 def test_stages_are_those_of_the_rendered_tree_in_their_order() -> None:
     values = yaml.safe_load(defaults(ROOT / "playbooks/roles/native_build"))
     assert values["native_build_stages"] == STAGES
+    assert values["native_build_installers"] == FILES_ROOT
 
 
 def test_tdr_is_left_alone_and_no_source_is_assumed() -> None:

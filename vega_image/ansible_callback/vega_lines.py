@@ -65,7 +65,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc] # the same
                 "role": role.get_name() if role else "",
                 "at": result.task.get_path() or "",
                 "state": state,
-                "message": _message(result.result),
+                "message": _message(result.result, failed=state in {"failed", "ignored"}),
             }
         )
 
@@ -74,16 +74,18 @@ class CallbackModule(CallbackBase):  # type: ignore[misc] # the same
         self._display.display(json.dumps({"vega": token, **event}, default=str))
 
 
-def _message(result: Any) -> str:
+def _message(result: Any, *, failed: bool) -> str:
     items = [item for item in result.get("results") or () if isinstance(item, dict)]
-    bad = [_said(item) for item in items if item.get("failed") or item.get("unreachable")]
-    text = "\n".join([_said(result), *bad]).strip()
+    bad = [item for item in items if item.get("failed") or item.get("unreachable")]
+    said = [_said(result, failed=failed), *(_said(item, failed=True) for item in bad)]
+    text = "\n".join(said).strip()
     return text if len(text) <= LONGEST else text[:LONGEST] + " ..."
 
 
-def _said(result: Any) -> str:
+def _said(result: Any, *, failed: bool) -> str:
+    # Of a task with changed_when, ansible-core 2.19 hands over no `failed`.
     message = result.get("msg") or ""
     text = message if isinstance(message, str) else json.dumps(message, default=str)
-    if result.get("failed"):
+    if failed or result.get("failed"):
         text = "\n".join([text, *(str(result.get(key) or "") for key in ("stderr", "stdout"))])
     return text.strip()

@@ -102,6 +102,7 @@ def _build_windows(call: Call, target: WindowsTarget, request: BuildRequest) -> 
         iso=machine.iso,
         payload=machine.payload,
         ssh_key=machine.ssh_key,
+        driver=machine.driver,
         timeout=machine.timeout,
         variables=machine.variables,
     )

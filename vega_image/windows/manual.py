@@ -5,32 +5,42 @@ Every `sh` block of the page runs as typed once the first one holds the operator
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 
 from vega_image.lock import LockedGit
 from vega_image.render import render_text
 from vega_image.spec import GitSource, IsoSource
 from vega_image.windows.answer import partitions
-from vega_image.windows.hcl import variables
+from vega_image.windows.manualbuild import build_lines, locked_iso
+from vega_image.windows.manualmachine import inventory_lines, provision_lines, verdict_lines
 from vega_image.windows.manualstages import stage_table
-from vega_image.windows.parts import Job, PayloadFile
+from vega_image.windows.manualzips import zip_values
+from vega_image.windows.parts import OPENSSH, VIRTIO, Job, PayloadFile
 from vega_image.windows.references import edition_of
 from vega_image.windows.spec import Platform
 
 # What Windows Setup, and the installed Windows, need of the virtio-win medium: its folders.
 DRIVERS = ("vioscsi", "viostor", "vioserial", "NetKVM")
-_VIRTIO, _OPENSSH = "virtio", "openssh"
-_SECRETS = frozenset({"product_key", "proxmox_token", "proxmox_password"})
-_ANSIBLE = "ansible-core with the collections of `playbooks/requirements.yml`"
+_DRIVERS_TOO = ", the virtio drivers (without them Windows Setup sees no disk)"
 _NEEDS: Mapping[Platform, str] = {
-    Platform.QEMU: "vega-image, Packer 1.6.6 or newer, QEMU with KVM, `qemu-img`, OVMF, "
-    f"xorriso, {_ANSIBLE}",
-    Platform.HYPERV: f"vega-image, {_ANSIBLE}, and a Hyper-V host with Packer",
-    Platform.PROXMOX: f"vega-image, Packer 1.7 or newer with its plugins, xorriso, {_ANSIBLE}",
-    Platform.METAL: f"vega-image, `qemu-img`, {_ANSIBLE}, a Windows machine for the capture, "
-    "and Windows PE",
+    Platform.QEMU: "QEMU with KVM (`/dev/kvm`), UEFI firmware, Packer 1.6.6 or newer, xorriso",
+    Platform.HYPERV: "a Hyper-V host with Packer",
+    Platform.PROXMOX: "a Proxmox node, Packer 1.7 or newer with its plugins, xorriso",
+    Platform.METAL: "`qemu-img`, a Windows machine for the capture, and Windows PE",
 }
+_PACKAGES: Mapping[Platform, str] = {
+    Platform.QEMU: "packer qemu-system-x86 qemu-utils ovmf xorriso openssh-client",
+    Platform.HYPERV: "openssh-client",
+    Platform.PROXMOX: "xorriso openssh-client",
+    Platform.METAL: "qemu-utils openssh-client",
+}
+_PROGRAMS: Mapping[Platform, str] = {
+    Platform.QEMU: "packer qemu-system-x86_64 qemu-img xorriso",
+    Platform.HYPERV: "",
+    Platform.PROXMOX: "packer xorriso",
+    Platform.METAL: "qemu-img",
+}
+_EVERY_PROGRAM = "vega-image ssh ssh-keygen ssh-keyscan ansible ansible-playbook"
 _NEVER: Mapping[Platform, str] = {
     Platform.QEMU: "Packer's build beyond `packer validate` and a medium that is no Windows.",
     Platform.HYPERV: "Packer's build beyond `packer validate`; no Hyper-V was at hand.",
@@ -53,10 +63,15 @@ def render_manual(job: Job) -> bytes:
         "lock": job.lock.digest,
         "values": _values(job),
         "needs": _NEEDS[job.platform],
+        "packages": _PACKAGES[job.platform],
+        "tool_lines": list(_tool_lines(job)),
+        "medium": _medium(job),
         "missing": _missing(job),
         "steps": _steps(job),
         "number": 6,
-        "provision_lines": _provision_lines(job),
+        "inventory_lines": inventory_lines(job),
+        "provision_lines": provision_lines(job),
+        "verdict_lines": verdict_lines(job),
         "git": _git(job),
         "level": target.first_boot.level,
         "port": target.first_boot.port,
@@ -72,11 +87,34 @@ def _text(job: Job, name: str, values: Mapping[str, object]) -> str:
     return render_text(job.parts.text(path), values, at=f"templates/{path}")
 
 
+def _tool_lines(job: Job) -> Iterator[str]:
+    programs = f"{_EVERY_PROGRAM} {_PROGRAMS[job.platform]}".rstrip()
+    yield f"for PROGRAM in {programs}; do"
+    yield '  command -v "$PROGRAM" > /dev/null || echo "missing: $PROGRAM"'
+    yield "done"
+    if job.platform is Platform.QEMU:
+        yield 'test -w /dev/kvm || echo "missing: /dev/kvm, or the right to it (group kvm)"'
+        if not job.target.machine.secure_boot:
+            yield 'test -r "$FIRMWARE" || echo "missing: $FIRMWARE"'
+    yield 'test -f "$KEY" || ssh-keygen -q -t ed25519 -N \'\' -f "$KEY"'
+
+
+def _medium(job: Job) -> str:
+    name = job.target.edition.source
+    source, known = job.target.sources[name], locked_iso(job)
+    assert isinstance(source, IsoSource)
+    return f"`{source.iso or name}`, {known.size} bytes, SHA-256 `{known.sha256}`"
+
+
 def _values(job: Job) -> Iterator[tuple[str, str, str]]:
     yield "TREE", '"$PWD"', "this folder"
+    yield "FACTORY", '"$HOME/vega-image"', "vega-image's folder, which holds images/"
     yield "PAYLOAD", '"$HOME/payload"', "the files of section 2, in one folder"
-    yield "KEY", '"$HOME/.ssh/vega"', "your ssh key; its public half is beside it, .pub"
-    yield "INVENTORY", '"$TREE/inventory/office.yaml"', "your machines; this one is an example"
+    yield "KEY", '"$HOME/.ssh/vega"', "an ssh key without a passphrase; made below if absent"
+    yield "OFFICE", '"$HOME/office"', "the inventory; made in section 6 if absent"
+    yield "HOST", "192.0.2.10", "address of the machine, once it runs"
+    if job.platform is not Platform.METAL:
+        yield "DRIVER", '"$HOME/driver"', "the unpacked display driver; section 3"
     if job.platform in {Platform.QEMU, Platform.PROXMOX}:
         yield "ISO", '"$HOME/windows.iso"', "the installation medium"
     if job.platform is Platform.QEMU:
@@ -115,36 +153,37 @@ def _missing(job: Job) -> str:
         return "Nothing: every file has its digest in the lock.\n"
     payload = {item.name: item for item in job.payload()}
     rows = [_missing_row(job, name, payload.get(name)) for name in names]
-    return _text(job, "missing.md.j2", {"rows": rows, "lines": list(_lock_lines(job))})
+    values = zip_values(job)
+    zips = _text(job, "zips.md.j2", values) if values["made"] else ""
+    lines = list(_lock_lines(job))
+    return _text(job, "missing.md.j2", {"rows": rows, "zips": zips, "lines": lines})
 
 
 def _missing_row(job: Job, name: str, item: PayloadFile | None) -> dict[str, str]:
     if item is not None:
         version = item.version or "any"
-        return {
-            "name": name,
-            "file": f"`{item.file}`",
-            "version": version,
-            "where": item.where,
-        }
+        what = f"file `{item.file}`"
+        return {"name": name, "what": what, "version": version, "where": item.where}
     source = job.target.sources[name]
     assert isinstance(source, GitSource)
-    commit = f"a commit of `{source.branch}`" if source.branch else "the commit's archive"
-    return {"name": name, "file": f"{commit}, in the spec", "version": "", "where": source.url}
+    place = f"`sources.{name}.commit` of `images/{job.target.name}.yaml`"
+    what = f"commit of `{source.branch}`, in {place}" if source.branch else f"bytes of {place}"
+    return {"name": name, "what": what, "version": "", "where": source.url}
 
 
 def _lock_lines(job: Job) -> Iterator[str]:
     name = job.target.name
-    yield f'vega-image lock {name} --payload "$PAYLOAD"'
-    yield f'vega-image render {name} --platform {job.platform} -o "$TREE"'
+    yield f'vega-image lock {name} -C "$FACTORY" --payload "$PAYLOAD"'
+    yield f'vega-image render {name} -C "$FACTORY" --platform {job.platform} -o "$TREE"'
 
 
 def _steps(job: Job) -> str:
     shared: dict[str, object] = {
         "name": job.target.name,
-        "build_lines": list(_build_lines(job)),
+        "build_lines": list(build_lines(job)),
         "layout_lines": list(_layout_lines(job)),
         "file_lines": list(_file_lines(job)),
+        "drivers": _DRIVERS_TOO if job.drivers else "",
     }
     own = _text(job, f"{job.platform}.md.j2", shared)
     if job.platform is Platform.METAL:
@@ -157,110 +196,20 @@ def _file_lines(job: Job) -> Iterator[str]:
     yield f'cp "$KEY.pub" {media}/authorized_keys"'
     yield f'vega-image selftest pack --output {media}/vega-selftest.pyz"'
     payload = {item.name: item for item in job.payload()}
-    yield f'mkdir -p {media}/installers"'
-    if _OPENSSH in payload:
-        yield f'cp "$PAYLOAD/{payload[_OPENSSH].file}" {media}/installers/"'
-    if job.drivers and _VIRTIO in payload:
-        yield f'mkdir -p {media}/drivers"'
+    yield f'mkdir -p {media}/installers" {media}/drivers"'
+    if OPENSSH in payload:
+        yield f'cp "$PAYLOAD/{payload[OPENSSH].file}" {media}/installers/"'
+    if job.drivers and VIRTIO in payload:
         for name in DRIVERS:
             yield (
-                f'xorriso -osirrox on -indev "$PAYLOAD/{payload[_VIRTIO].file}" '
+                f'xorriso -osirrox on -indev "$PAYLOAD/{payload[VIRTIO].file}" '
                 f'-extract /{name}/w11/amd64 {media}/drivers/{name}"'
             )
-
-
-def _build_lines(job: Job) -> Iterator[str]:
-    name = job.target.name
-    if job.platform is Platform.HYPERV:
-        yield from _hyperv_lines(job)
-    elif job.platform is not Platform.METAL:
-        yield 'cd "$TREE"'
-        yield f'echo "{_iso_digest(job)}  $ISO" | sha256sum --check -'
-        yield from _overlay_lines(job)
-        yield from _packer_lines(job)
-        if job.platform is Platform.QEMU:
-            yield f"grep 'VEGA-IMAGE READY {name} ' \"$OUT.log\""
-
-
-def _iso_digest(job: Job) -> str:
-    source = job.target.sources[job.target.edition.source]
-    locked = job.lock.sources.get(job.target.edition.source)
-    known = getattr(locked, "sha256", None) if isinstance(source, IsoSource) else None
-    assert isinstance(known, str)
-    return known
-
-
-def _overlays(job: Job) -> Iterator[tuple[str, str]]:
-    if job.newer:
-        yield "plugins", ""
-    if job.target.machine.secure_boot or job.platform is Platform.PROXMOX:
-        yield "efi-tpm", "source.pkr.hcl"
-    if job.target.updates.install_while_building:
-        yield "windows-update", "build.pkr.hcl"
-
-
-def _overlay_lines(job: Job) -> Iterator[str]:
-    for overlay, place in _overlays(job):
-        yield f"cp packer/overlays/{overlay}.pkr.hcl packer/{place}"
-    if job.newer:
-        yield "packer init packer"
-
-
-def _packer_lines(job: Job) -> Iterator[str]:
-    given = {
-        "iso_path": '"$ISO"',
-        "iso_checksum": f"sha256:{_iso_digest(job)}",
-        "output_directory": '"$OUT"',
-        "serial_log": '"$OUT.log"',
-        "ssh_private_key_file": '"$KEY"',
-        "firmware": '"$FIRMWARE"',
-        "proxmox_url": '"$PVE"',
-        "proxmox_node": '"$NODE"',
-        "proxmox_username": '"$API_USER"',
-        "proxmox_bridge": '"$BRIDGE"',
-        "proxmox_disk_pool": '"$DISKS"',
-        "proxmox_iso_pool": '"$ISOS"',
-    }
-    if job.platform is Platform.PROXMOX:
-        given = {name: word for name, word in given.items() if "$OUT" not in word}
-    yield "packer build \\"
-    for item in variables(job):
-        if item.name in _SECRETS or (item.name not in given and item.default is None):
-            continue
-        if item.name in given:
-            yield f"  -var {item.name}={given[item.name]} \\"
-        elif item.name not in {"output_directory", "serial_log"}:
-            assert item.default is not None
-            word = item.default.strip('"')
-            yield f"  -var {item.name}={shlex.quote(word)} \\"
-    yield "  packer"
-
-
-def _hyperv_lines(job: Job) -> Iterator[str]:
-    yield "$Tree = 'D:\\windows-tree'"
-    yield "$Iso = 'D:\\windows.iso'"
-    yield f"$Out = 'D:\\{job.target.name}'"
-    yield '$Key = "$HOME\\.ssh\\vega"'
-    yield "$Switch = 'Default Switch'"
-    yield "Set-Location -LiteralPath $Tree"
-    yield "if ((Get-FileHash -LiteralPath $Iso -Algorithm SHA256).Hash -ne"
-    yield f"    '{_iso_digest(job)}') {{ throw 'another medium' }}"
-    for overlay, place in _overlays(job):
-        yield f"Copy-Item packer\\overlays\\{overlay}.pkr.hcl packer\\{place} -Force"
-    if job.newer:
-        yield "packer.exe init packer"
-    yield "packer.exe build `"
-    for name, value in (
-        ("iso_path", "$Iso"),
-        ("iso_checksum", f"sha256:{_iso_digest(job)}"),
-        ("output_directory", "$Out"),
-        ("serial_log", "$Out.log"),
-        ("ssh_private_key_file", "$Key"),
-        ("headless", "true"),
-        ("switch_name", "$Switch"),
-    ):
-        yield f'  -var "{name}={value}" `'
-    yield "  packer"
+    yield 'if [ -d "$DRIVER" ]; then'
+    yield f'  cp -r "$DRIVER/." {media}/drivers/display"'
+    yield "else"
+    yield '  echo "missing: $DRIVER"'
+    yield "fi"
 
 
 def _layout_lines(job: Job) -> Iterator[str]:
@@ -302,18 +251,3 @@ def _diskpart(job: Job) -> Iterator[str]:
         letter = {"System": "S", "Windows": "W"}.get(item.label)
         if letter:
             yield f"assign letter={letter}"
-
-
-def _provision_lines(job: Job) -> Iterator[str]:
-    folder = '"$TREE/media/vega/installers'
-    files = [item.file for item in job.payload() if item.name != _VIRTIO]
-    if files:
-        yield f'mkdir -p {folder}"'
-        yield f"for FILE in {' '.join(shlex.quote(file) for file in files)}; do"
-        yield f'  cp "$PAYLOAD/$FILE" {folder}/"'
-        yield "done"
-    if job.platform is Platform.METAL:
-        yield 'vega-image selftest pack --output "$TREE/media/vega/vega-selftest.pyz"'
-    yield 'cd "$TREE/playbooks"'
-    tree = '{\\"vega_tree\\": \\"$TREE\\", \\"vega_native_build\\": true}'
-    yield f'ansible-playbook --inventory "$INVENTORY" --extra-vars "{tree}" windows.yaml'

@@ -15,6 +15,8 @@ from vega_image.windows.spec import Platform, Strategy, WindowsTarget
 PROGRAMS = r"C:\Program Files\VegaImage"
 LABEL = "VEGA"
 BUILD_LABEL = "VEGABUILD"
+# Sources that the scripts and the page know by name.
+VIRTIO, OPENSSH = "virtio", "openssh"
 
 
 class Bound(Protocol):

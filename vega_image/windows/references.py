@@ -48,8 +48,6 @@ def unsupported(target: WindowsTarget, platform: Platform) -> Iterator[tuple[str
     if target.updates.install_while_building and platform is Platform.METAL:
         message = f"not with platform {platform}: no virtual machine runs while it is built"
         yield "updates.install_while_building", message
-    if target.disk.build_gib and platform is Platform.METAL:
-        yield "disk.build_gib", "an image for bare machines brings no partition for builds"
 
 
 def edition_of(target: WindowsTarget) -> IsoImage:

@@ -27,7 +27,8 @@ _CRLF = (*_ASCII, ".xml")
 # Joliet, which Windows reads and packer's xorriso call makes, has names of 64 characters.
 _LONGEST = 64
 _BY_COMMANDS = ("media/vega/vega-selftest.pyz",)
-_BY_OPERATOR = ("media/vega/authorized_keys", "media/vega/drivers", "media/vega/installers")
+_ON_THE_CD = ("media/vega/authorized_keys", "media/vega/drivers")
+_BY_OPERATOR = (*_ON_THE_CD, "media/vega/installers")
 
 
 def render_windows(
@@ -113,6 +114,7 @@ def _plan(job: Job) -> dict[str, object]:
 
 
 def _context(job: Job, files: Mapping[str, bytes]) -> dict[str, object]:
+    metal = job.platform is Platform.METAL
     return {
         "target": job.target.name,
         "platform": job.platform,
@@ -120,7 +122,7 @@ def _context(job: Job, files: Mapping[str, bytes]) -> dict[str, object]:
         "rendered": {path: digest_bytes(data) for path, data in sorted(files.items())},
         "placed_by_commands": list(_BY_COMMANDS),
         "placed_by_operator": [
-            path for path in _BY_OPERATOR if job.drivers or not path.endswith("drivers")
+            path for path in _BY_OPERATOR if not (metal and path in _ON_THE_CD)
         ],
     }
 

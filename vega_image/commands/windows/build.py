@@ -17,8 +17,10 @@ from vega_image.commands.windows.check import FIRST, examine, refuse_findings
 from vega_image.commands.windows.given import (
     KEY,
     Given,
+    driver_digests,
     given_secrets,
     medium,
+    public_key,
     settings,
     verify_given,
 )
@@ -148,12 +150,22 @@ def _image(call: Call, report: _Report, request: WindowsBuild) -> int:
     """Let packer make the image in a folder named by what it is made from."""
     job, given, began = report.prepared.job, request.given, time.monotonic()
     assert given.iso is not None
-    made = digest({"image": report.prepared.image, "settings": settings(job, given)})
+    key = public_key(given.ssh_key).decode() if given.ssh_key else ""
+    made = digest(
+        {
+            "image": report.prepared.image,
+            "settings": settings(job, given),
+            "key": key,
+            "driver": driver_digests(given.driver),
+        }
+    )
     output = report.folder / f"image-{made[7:23]}"
     if output.is_dir():
         report.did("image", began, cached=True)
         files = sorted(path for path in output.rglob("*") if path.is_file())
         return _done(call, report, output, files)
+    if given.driver is None:
+        call.console.warn("no --driver: Windows will have none for the card (DRIVER_MISSING)")
     place(job, given, report.tree)
     packer = Packer.find(call.settings.environ)
     values = settings(job, given)

@@ -11,7 +11,9 @@ from typing import Final
 
 from vega_image.errors import BytesError, UsageError
 from vega_image.lock import LockedFile, LockedIso
+from vega_image.process import run, which
 from vega_image.sources.iso import measure, verify_iso
+from vega_image.store import digest_file
 from vega_image.windows.hcl import variables
 from vega_image.windows.parts import Job
 from vega_image.windows.spec import Platform
@@ -19,6 +21,7 @@ from vega_image.windows.spec import Platform
 OPENSSH: Final = "openssh"
 VIRTIO: Final = "virtio"
 KEY: Final = "ssh_private_key_file"
+KEYGEN: Final = "ssh-keygen"
 _OURS: Final = frozenset({"iso_path", "iso_checksum", "output_directory", "serial_log"})
 
 
@@ -33,6 +36,7 @@ class Given:
     iso: Path | None = None
     payload: Path | None = None
     ssh_key: Path | None = None
+    driver: Path | None = None
     timeout: float = 6 * 3600.0
     variables: tuple[str, ...] = ()
 
@@ -45,6 +49,8 @@ class Given:
         if needed(job):
             words.append(f"--payload {_word(self.payload, 'DIR')}")
         words.append(f"--ssh-key {_word(self.ssh_key, 'FILE')}")
+        if self.driver is not None:
+            words.append(f"--driver {_word(self.driver, 'DIR')}")
         return [*words, *(f"--var {shlex.quote(item)}" for item in self.variables)]
 
 
@@ -102,9 +108,23 @@ def verify_given(
         verify_iso(given.iso, size=locked.size, sha256=locked.sha256, progress=progress)
     if given.ssh_key is not None:
         public_key(given.ssh_key)
+    if given.driver is not None and not any(given.driver.rglob("*.inf")):
+        msg = f"{given.driver}: no .inf below it, so this is no unpacked driver"
+        hint = "unpack AMD's installer with an archiver, and name that folder"
+        raise UsageError("BAD_DRIVER", msg, at=str(given.driver), hint=hint)
     if given.payload is not None:
         for name in needed(job):
             payload_file(job, given.payload, name)
+
+
+def driver_digests(folder: Path | None) -> dict[str, str]:
+    """Return the files of a driver by their path in it, each with its digest."""
+    paths = sorted(folder.rglob("*")) if folder else []
+    return {
+        path.relative_to(folder or path).as_posix(): digest_file(path)
+        for path in paths
+        if path.is_file()
+    }
 
 
 def medium(job: Job) -> LockedIso:
@@ -115,7 +135,11 @@ def medium(job: Job) -> LockedIso:
 
 
 def public_key(private: Path) -> bytes:
-    """Return the public half of a key pair, one line; raises UsageError BAD_SSH_KEY."""
+    """Return the public half of a key pair, one line.
+
+    Raises UsageError BAD_SSH_KEY for halves that are absent, no pair, readable by others, or
+    behind a passphrase, which packer could not ask for.
+    """
     path = private.with_name(f"{private.name}.pub")
     hint = f"ssh-keygen -t ed25519 -f {shlex.quote(str(private))}"
     for file in (private, path):
@@ -129,7 +153,28 @@ def public_key(private: Path) -> bytes:
     if not re.fullmatch(r"(ssh|ecdsa|sk)-[!-~]+ [A-Za-z0-9+/=]+( [^\n]*)?", text):
         msg = f"{path} is no public key of ssh"
         raise UsageError("BAD_SSH_KEY", msg, at=str(path), hint=hint)
+    _refuse_no_pair(private, text, hint)
     return f"{text}\n".encode()
+
+
+def _refuse_no_pair(private: Path, public: str, hint: str) -> None:
+    """Let ssh-keygen make the public half anew; without that program `missing` names it."""
+    program = which(KEYGEN)
+    if program is None:
+        return
+    done = run([program, "-y", "-P", "", "-f", str(private)])
+    said = done.output.strip().splitlines()
+    if done.returncode != 0:
+        what = next((line for line in said if "incorrect passphrase" in line), "")
+        if what:
+            what = "it has a passphrase, which packer cannot ask for"
+        elif any("UNPROTECTED" in line for line in said):
+            what, hint = "others can read it", f"chmod 600 {shlex.quote(str(private))}"
+        msg = f"{private}: {what or 'no private key of ssh'}"
+        raise UsageError("BAD_SSH_KEY", msg, at=str(private), hint=hint)
+    if not said or said[-1].split()[:2] != public.split()[:2]:
+        msg = f"{private} and {private.name}.pub are not halves of one key"
+        raise UsageError("BAD_SSH_KEY", msg, at=str(private), hint=hint)
 
 
 def payload_file(job: Job, folder: Path, name: str) -> Path:

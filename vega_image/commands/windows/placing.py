@@ -36,6 +36,11 @@ def place(job: Job, given: Given, tree: Path) -> None:
     private = given.ssh_key or Path(settings(job, given).get(KEY) or "/nonexistent")
     if given.ssh_key is not None or settings(job, given).get(KEY):
         write_atomic(media / "authorized_keys", public_key(private))
+    if given.driver is not None:
+        display = media / "drivers" / "display"
+        shutil.rmtree(display, ignore_errors=True)
+        with disk_errors(display):
+            shutil.copytree(given.driver, display)
     for name in needed(job):
         if given.payload is None:
             msg = f"{name}: no folder was given"
@@ -55,21 +60,30 @@ def _copy(file: Path, target: Path) -> None:
 
 
 def _extract(medium: Path, drivers: Path) -> None:
-    """Take the drivers for Windows 11 from the medium of virtio-win, each in its folder."""
-    shutil.rmtree(drivers, ignore_errors=True)
+    """Take the drivers for Windows 11 from the medium of virtio-win, each in its folder.
+
+    What the operator has put beside them stays: the display driver of the card.
+    """
+    _remove(drivers)
     with disk_errors(drivers):
-        drivers.mkdir(parents=True)
+        drivers.mkdir(parents=True, exist_ok=True)
     argv = ["xorriso", "-osirrox", "on", "-indev", str(medium)]
     for name in DRIVERS:
         argv += ["-extract", f"/{name}/{_FOLDER}", str(drivers / name)]
     done = run(argv)
     empty = [name for name in DRIVERS if not any((drivers / name).glob("*.inf"))]
     if done.returncode or empty:
-        shutil.rmtree(drivers, ignore_errors=True)
+        _remove(drivers)
         what = f"lacks {', '.join(f'{x}/{_FOLDER}' for x in empty)}" if empty else "is damaged"
         msg = f"{medium}: the driver medium {what}"
         hint = "get virtio-win.iso of the virtio-win project again"
         raise BytesError("DRIVERS_ABSENT", msg, at=str(medium), hint=hint)
-    for path in drivers.rglob("*"):
+    for name in DRIVERS:
         # A CD's files are read-only, and so would be the tree.
-        path.chmod(0o755 if path.is_dir() else 0o644)
+        for path in [drivers / name, *(drivers / name).rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _remove(drivers: Path) -> None:
+    for name in DRIVERS:
+        shutil.rmtree(drivers / name, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from vega_image.checks.windows import Outcome
-from vega_image.commands.windows.given import KEY, Given, needed, settings
+from vega_image.commands.windows.given import KEY, KEYGEN, Given, needed, settings
 from vega_image.engines.packer import Packer
 from vega_image.errors import EngineError
 from vega_image.process import which
@@ -68,6 +68,9 @@ def _tools(job: Job, given: Given, environ: Mapping[str, str]) -> Iterator[Missi
         yield Missing(what="qemu-img", how="apt-get install qemu-utils", package="qemu-utils")
     if not any(which(name) for name in CD_MAKERS[: 1 if needed(job) else None]):
         yield Missing(what="xorriso", how="apt-get install xorriso", package="xorriso")
+    if which(KEYGEN) is None:
+        how, package = "apt-get install openssh-client", "openssh-client"
+        yield Missing(what=KEYGEN, how=how, package=package)
     chosen = settings(job, given)
     firmware = Path(chosen.get("firmware") or _default(job, "firmware"))
     if not firmware.is_file():

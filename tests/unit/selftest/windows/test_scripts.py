@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[4]
 SCRIPTS = ROOT / "templates" / "firstboot" / "windows"
 NAMES = ["apply-verdict.ps1", "gather-facts.ps1", "register-task.ps1", "self-test.ps1"]
 PAGE = (ROOT / "docs" / "windows-gate.md").read_text()
+ROLE = (ROOT / "playbooks/roles/gate/tasks/main.yaml").read_text()
 OURS = {"HELD", "UNKNOWN"}
 
 
@@ -179,3 +180,53 @@ def test_the_task_the_folders_and_the_names_are_the_agreed_ones() -> None:
                  r"'C:\ProgramData\VegaImage'", "IgnoreNew", "ExecutionTimeLimit"):  # fmt: skip
         assert name in text
     assert text.index("    Close-Everything\n") < text.index("    Set-FolderAccess -Path")
+
+
+ACTS = (
+    "Set-Service",
+    "Stop-Service",
+    "New-NetFirewallRule",
+    "Disable-NetFirewallRule",
+    "Set-Acl",
+    "New-EventLog",
+    "Set-ItemProperty",
+    "New-Item ",
+    "Register-SelfTest",
+)
+
+
+def unguarded(text: str) -> set[str]:
+    """Return what changes the machine outside of Invoke-Change, which -Check holds back."""
+    body = text.replace("function Register-SelfTest", "")
+    body = re.sub(r"(?ms)^( *)Invoke-Change -What [^\n]* -Do \{\n.*?^\1\}$", "", body)
+    return {act.strip() for act in ACTS if act in body}
+
+
+def test_with_check_nothing_is_changed_and_every_change_is_said() -> None:
+    text = script("register-task.ps1")
+    assert all(text.count(act) >= 1 for act in ACTS)
+    assert unguarded(text) == set()
+    assert "if (-not $Check) {\n        & $Do\n" in text
+    assert text.count("Register-ScheduledTask") == 1
+    for act in ACTS:
+        assert unguarded(f"{text}\n{act}") == {act.strip()}
+
+
+def test_its_line_has_what_the_role_reads_and_the_page_says() -> None:
+    text = script("register-task.ps1")
+    said = text[text.index("$said = [ordered]@{") :]
+    names = names_in(said[: said.index("}")])
+    assert names == ["schema", "check", "changed", "what", "fault"]
+    assert '{"schema":"vega-register/1","check","changed","what":[],"fault"}' in PAGE
+    assert text.count("Write-Output") == 1
+    assert "(gate_registered.stdout_lines | last | from_json).changed" in ROLE
+
+
+def test_the_role_has_no_gate_of_its_own() -> None:
+    head = script("register-task.ps1").split("\n)\n", maxsplit=1)[0]
+    words = re.findall(r"^      - -(Programs|Settled)$|\['-(Check)'\]", ROLE, re.MULTILINE)
+    assert [first or second for first, second in words] == ["Check", "Programs", "Settled"]
+    for word in ("Programs", "Settled", "Check"):
+        assert re.search(rf"\[(string|switch)\]\${word}\b", head)
+    for module in ("win_acl", "win_eventlog", "win_scheduled_task", "win_file"):
+        assert module not in ROLE
