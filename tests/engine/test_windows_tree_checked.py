@@ -297,6 +297,14 @@ def test_ansible_reads_the_inventory_that_the_page_makes(tmp_path: Path) -> None
     assert known["packages_from"] == "layout"
 
 
+def test_a_machine_that_does_not_answer_leaves_no_inventory(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, tree())
+    (desk.programs / "ssh-keyscan").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(AssertionError):
+        desk.run()
+    assert not (desk.folder / "office/office.yaml").exists()
+
+
 def test_an_inventory_that_is_there_is_left_alone(tmp_path: Path) -> None:
     desk = Desk(tmp_path, whole(Platform.QEMU))
     (desk.folder / "office").mkdir()

@@ -28,7 +28,8 @@ def inventory_lines(job: Job) -> Iterator[str]:
     yield '  cp -r "$TREE/inventory/group_vars" "$OFFICE/"'
     yield '  cp "$KEY" "$OFFICE/controller-key"'
     yield '  ssh-keyscan -t ed25519 "$HOST" > "$OFFICE/known_hosts"'
-    yield "  printf '%s\\n' \\"
+    # Without a host key there must be no inventory: the block could not be run again.
+    yield "  test -s \"$OFFICE/known_hosts\" && printf '%s\\n' \\"
     yield from (f'    "{row}" \\' for row in rows)
     yield '    > "$OFFICE/office.yaml"'
     yield "fi"
