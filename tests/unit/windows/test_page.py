@@ -109,7 +109,6 @@ def test_what_a_platform_cannot_have_is_what_the_code_refuses() -> None:
         update={
             "machine": target.machine.model_copy(update={"secure_boot": True}),
             "updates": target.updates.model_copy(update={"install_while_building": True}),
-            "disk": target.disk.model_copy(update={"build_gib": 200}),
         }
     )
     table = {row[0].strip("`"): row[2] for row in rows("Platforms")}
